@@ -10,13 +10,15 @@
 mod health;
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
-use ftl::{Admission, Ftl, Geometry, NO_SLOT};
+use ftl::{Admission, Ftl, Geometry, NO_SLOT, PageAddr};
 use media::nand::{FrontEnd, Nand, micros};
 use profile::{Card, Module as Sheet};
 
 use crate::device::{Answer, Failure, Nanos, Op, Request};
 use crate::governor::{Governor, Surroundings};
+use crate::map_cache::MapCache;
 use crate::report::Health;
 
 /// Reads that the layer works on at once; more wait in order.
@@ -43,6 +45,8 @@ pub struct Change {
     pub sectors: u32,
     /// What a write belongs together with.
     pub placement: u8,
+    /// The first page of the map that was not looked up for it yet.
+    page: u32,
     /// When it is through link and front end.
     through: Nanos,
 }
@@ -93,6 +97,12 @@ pub trait Back {
     /// Takes a read. Where the drive keeps the map (`passes`), what needs no flash takes the data path all the same.
     fn read(&mut self, tag: u32, request: &Request, passes: bool) -> Admission;
 
+    /// Reads a page of the drive's own map, of so many bytes, from where it lies.
+    fn read_map(&mut self, page: u32, at: PageAddr, bytes: u32);
+
+    /// The page of the map that came with what was told last.
+    fn map_page(&mut self) -> Option<u32>;
+
     /// Takes as much of a change as it can.
     fn take(&mut self, change: &mut Change) -> Admission;
 
@@ -134,6 +144,8 @@ pub struct Controller {
     /// Blocks that went bad, as far as the health tells of them.
     bad_blocks: u64,
     map_in_drive: bool,
+    /// Where the drive has memory for a part of its map.
+    map: Option<MapCache>,
     /// Writes taken from the line.
     taken: usize,
     /// Reads that the layer works on.
@@ -178,6 +190,7 @@ impl Controller {
             health: Health::Healthy,
             bad_blocks: 0,
             map_in_drive: sheet.controller.map_in_drive,
+            map: MapCache::new(sheet, &geometry, ftl.config().sectors),
             taken: 0,
             reads: 0,
             reads_waiting: VecDeque::new(),
@@ -226,7 +239,7 @@ impl Controller {
             }
             Op::Write | Op::Trim => self.arrive(back, tag, request),
             Op::Flush => {
-                let mut flush = Change { tag, op: Op::Flush, lba: 0, sectors: 0, placement: 0, through: now };
+                let mut flush = Change { tag, op: Op::Flush, lba: 0, sectors: 0, placement: 0, page: 0, through: now };
                 if !self.take(back, &mut flush) {
                     self.waiting.push_back(flush);
                 }
@@ -237,6 +250,28 @@ impl Controller {
 
     /// The layer takes a read, unless it works on as many as it can.
     fn read(&mut self, back: &mut impl Back, tag: u32, request: &Request) -> bool {
+        let sector = self.geometry.sector_bytes;
+        if let Some(map) = &self.map {
+            let pages = map.pages(request.offset / u64::from(sector), u64::from(request.bytes / sector));
+            self.look_up(back, pages, tag, request)
+        } else {
+            self.fetch(back, tag, request)
+        }
+    }
+
+    /// Has the pages of the map that a read needs still come, one after another, and the read fetched then.
+    fn look_up(&mut self, back: &mut impl Back, pages: RangeInclusive<u32>, tag: u32, request: &Request) -> bool {
+        let last = *pages.end();
+        let Some(page) = self.map_is_away(back, pages) else { return self.fetch(back, tag, request) };
+        if let Some(map) = &mut self.map {
+            map.wait(page..=last, tag, *request);
+        }
+        true
+    }
+
+    /// The layer fetches what a read asks for, unless it works on as many as it can.
+    #[inline]
+    fn fetch(&mut self, back: &mut impl Back, tag: u32, request: &Request) -> bool {
         if self.reads == READS {
             return false;
         }
@@ -248,6 +283,33 @@ impl Controller {
             Admission::Refused(_) => self.leave(back, tag, read, Err(Failure::Media)),
         }
         true
+    }
+
+    /// Pages of the map that were read from flash so far.
+    pub(crate) fn map_reads(&self) -> u64 {
+        self.map.as_ref().map_or(0, MapCache::reads)
+    }
+
+    /// Has the first of these pages of the map read that is not in memory; gives its number.
+    #[inline]
+    fn map_is_away(&mut self, back: &mut impl Back, pages: RangeInclusive<u32>) -> Option<u32> {
+        let map = self.map.as_mut()?;
+        let page = map.missing(pages)?;
+        if map.ask(page) {
+            back.read_map(page, map.place(page, &self.geometry), map.page_bytes());
+        }
+        Some(page)
+    }
+
+    /// Goes on with the reads that waited for a page of the map.
+    #[inline]
+    fn take_map_page(&mut self, back: &mut impl Back) {
+        let (Some(map), Some(page)) = (&mut self.map, back.map_page()) else { return };
+        for (pages, tag, request) in map.came(page) {
+            if !self.look_up(back, pages, tag, &request) {
+                self.reads_waiting.push_back((tag, request));
+            }
+        }
     }
 
     /// All of a read is there: over the link and out.
@@ -290,8 +352,12 @@ impl Controller {
         if self.waiting.len() < LONG_LINE {
             back.ftl().hint_write(lba);
         }
+        let looked_up = self.map.as_ref().map_or(0..=0, |map| map.pages(lba, u64::from(bytes / sector)));
+        if bytes > 0 {
+            self.map_is_away(back, looked_up.clone());
+        }
         let (op, sectors, placement) = (request.op, request.bytes / sector, request.placement);
-        let mut change = Change { tag, op, lba, sectors, placement, through };
+        let mut change = Change { tag, op, lba, sectors, placement, page: *looked_up.start(), through };
         if self.lead.is_none() {
             self.arriving.push_back(change);
         } else if !self.waiting.is_empty() || !self.take(back, &mut change) {
@@ -305,6 +371,17 @@ impl Controller {
         if self.health == Health::ReadOnly && change.op != Op::Flush {
             self.answer(back, 1, now, change.tag, Err(Failure::ReadOnly));
             return true;
+        }
+        if change.op == Op::Write
+            && let Some(map) = &self.map
+        {
+            let last = *map.pages(change.lba, change.sectors.into()).end();
+            if let Some(page) = self.map_is_away(back, change.page..=last) {
+                // Those in front of it were there: it does not matter whether they still are when this one came.
+                change.page = page;
+                return false;
+            }
+            change.page = last + 1;
         }
         match back.take(change) {
             Admission::Busy => return false,
@@ -383,6 +460,7 @@ impl Controller {
                     self.bad_blocks = bad_blocks;
                     self.update_health(back.nand());
                 }
+                self.take_map_page(back);
                 self.collect(back);
             }
             self.offer(back);
@@ -407,7 +485,8 @@ impl Controller {
     /// In quiet times the layer grooms ahead.
     fn tidy(&mut self, back: &mut impl Back) {
         let now = back.now();
-        let busy = !self.arriving.is_empty() || !self.waiting.is_empty() || self.reads > 0;
+        let looks_up = self.map.as_ref().is_some_and(MapCache::is_waited_for);
+        let busy = !self.arriving.is_empty() || !self.waiting.is_empty() || self.reads > 0 || looks_up;
         let quiet_from = if busy { now } else { self.asked } + QUIET;
         self.tidied = match () {
             () if quiet_from > now => quiet_from,

@@ -20,6 +20,7 @@ mod format;
 mod governor;
 mod layout;
 mod leds;
+mod map_cache;
 mod moderated;
 mod module;
 mod objects;

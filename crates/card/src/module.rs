@@ -289,6 +289,8 @@ impl VirtualDevice for Module {
             parity_bytes: counts.parity_bytes,
             padding_bytes: stats.padding_slots * sector,
             metadata_bytes: stats.metadata_slots * sector,
+            read_retries: counts.retries,
+            map_reads: self.controller.map_reads(),
             erases: counts.erases,
             erase_counts: Some(EraseCounts {
                 min: wear.erases().iter().copied().min().unwrap_or(0),

@@ -23,6 +23,10 @@ pub struct Report {
     pub padding_bytes: u64,
     /// Bytes of headers, trim records and checkpoints.
     pub metadata_bytes: u64,
+    /// Times that a page was read again, because its data are old.
+    pub read_retries: u64,
+    /// Pages of its own map that it read from flash.
+    pub map_reads: u64,
     /// Erase blocks erased.
     pub erases: u64,
     /// Fewest, mean and most erases of a block so far.
@@ -142,6 +146,8 @@ impl Report {
             sum.parity_bytes += next.parity_bytes;
             sum.padding_bytes += next.padding_bytes;
             sum.metadata_bytes += next.metadata_bytes;
+            sum.read_retries += next.read_retries;
+            sum.map_reads += next.map_reads;
             sum.erases += next.erases;
             sum.erase_counts = both(sum.erase_counts, next.erase_counts, |sum, next| sum.with(next, worn));
             worn += f64::from(u8::from(next.erase_counts.is_some()));

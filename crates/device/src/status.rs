@@ -125,6 +125,8 @@ pub struct Figures {
     pub vanished_files: u32,
     pub healed_sectors: u64,
     pub degraded_reads: u64,
+    /// Of an emulated device.
+    pub read_retries: Option<u64>,
     pub unreadable_sectors: u32,
     /// Which die is being rebuilt, and how much of it is, per cent.
     pub rebuilding: Option<(u32, f64)>,
@@ -387,6 +389,7 @@ impl Figures {
             vanished_files: 0,
             healed_sectors: core.healing.healed,
             degraded_reads: core.healing.degraded_reads + made_up / u64::from(sector_bytes),
+            read_retries: core.media.nand().map(|nand| nand.counts().retries),
             unreadable_sectors,
             rebuilding: core.jobs.rebuilding(lebs),
             chips: Chips::of(core),

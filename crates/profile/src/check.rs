@@ -82,6 +82,12 @@ fn module(module: &Module) -> Result<(), String> {
         ensure(chips.parity == 0, "zones are on chips without parity only")?;
         not_negative(&[("zones.reset_us", zones.reset_us), ("zones.reset_us_per_gib", zones.reset_us_per_gib)])?;
     }
+    if let Some(map) = &module.map_cache {
+        positive(&[("map_cache.bytes", map.bytes as f64), ("map_cache.entry_bytes", map.entry_bytes.into())])?;
+        ensure(map.page_bytes >= map.entry_bytes, "map_cache.page_bytes must be entry_bytes or more")?;
+        ensure(controller.map_in_drive, "map_cache is for maps in the drive: controller.map_in_drive")?;
+        ensure(chips.parity == 0, "a part of a map is in memory on chips without parity only")?;
+    }
     positive(&[
         ("nand.dies_per_chip", nand.dies_per_chip.into()),
         ("nand.planes", nand.planes.into()),
@@ -113,6 +119,14 @@ fn module(module: &Module) -> Result<(), String> {
         ("energy.erase_uj", energy.erase_uj),
         ("energy.transfer_nj_per_byte", energy.transfer_nj_per_byte),
     ])?;
+    if let Some(retry) = &nand.retry {
+        positive(&[
+            ("nand.retry.first_days", retry.first_days),
+            ("nand.retry.steps_per_doubling", retry.steps_per_doubling),
+            ("nand.retry.most", retry.most.into()),
+            ("nand.retry.step_us", retry.step_us),
+        ])?;
+    }
     ensure(nand.variation_percent < 100.0, "nand.variation_percent must be below 100")?;
     ensure(!nand.program_us.is_empty(), "nand.program_us must name at least one time")?;
     for time in &nand.program_us {

@@ -25,6 +25,9 @@ pub struct Module {
     /// Its zones, each an erase block of all dies, where it is a drive of zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<Zones>,
+    /// Memory for a part of its map, where the rest of that lies on the flash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<MapCache>,
     /// What stands in front of them.
     pub controller: Controller,
     /// What they take.
@@ -41,6 +44,18 @@ pub struct Zones {
     pub reset_us: f64,
     /// What it takes longer for each GiB that was written to the zone, microseconds.
     pub reset_us_per_gib: f64,
+}
+
+/// Memory for a part of a drive's map: its own, or the host's that NVMe lends it (host memory buffer).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapCache {
+    /// How large it is, bytes.
+    pub bytes: u64,
+    /// What is read from flash at once when something is not in it, bytes.
+    pub page_bytes: u32,
+    /// Bytes of the map for each sector.
+    pub entry_bytes: u32,
 }
 
 /// The NAND chips of a module.
@@ -114,6 +129,23 @@ pub struct Nand {
     /// Flash that is programmed one bit a cell at first, where the drive does so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<SlcCache>,
+    /// How often old data are read again, where reads depend on age.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+}
+
+/// Read retry: pages that are read again with other reference voltages, because their cells lost charge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// Up to this age data on new cells are read at once, days.
+    pub first_days: f64,
+    /// Steps more for each doubling of that age.
+    pub steps_per_doubling: f64,
+    /// Steps in the chip's table.
+    pub most: u32,
+    /// One step, microseconds: other voltages, cells to register, out to the decoder.
+    pub step_us: f64,
 }
 
 /// How a die suspends a program or an erase for a host read.

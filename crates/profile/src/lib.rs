@@ -21,7 +21,9 @@ pub use bridge::Bridge;
 pub use card::{Card, Link, Power, Thermal};
 pub use disk::Disk;
 pub use driver::{Driver, Interrupts};
-pub use flash::{Chips, Controller, Energy, FormatLimits, Module, Nand, SlcCache, Suspend, WhenFull, Zones};
+pub use flash::{
+    Chips, Controller, Energy, FormatLimits, MapCache, Module, Nand, Retry, SlcCache, Suspend, WhenFull, Zones,
+};
 pub use sheet::{Bridged, Device, Flash, Profile, Published};
 
 /// The text of every data sheet, in the order in which they are listed.
@@ -52,6 +54,9 @@ const SHEETS: &[&str] = &[
     include_str!("../profiles/samsung-970-pro-512.toml"),
     include_str!("../profiles/samsung-980-pro-1tb.toml"),
     include_str!("../profiles/samsung-980-1tb.toml"),
+    include_str!("../profiles/kioxia-bg4-1tb.toml"),
+    include_str!("../profiles/kioxia-bg4-1tb-unlent.toml"),
+    include_str!("../profiles/samsung-840-evo-120.toml"),
     include_str!("../profiles/samsung-pm9a3-960.toml"),
     include_str!("../profiles/solidigm-p5520-1920.toml"),
     include_str!("../profiles/wd-zn540-1tb.toml"),

@@ -13,6 +13,7 @@ const PARTS: &[(&str, &str)] = &[
     ("iodrive-duo", include_str!("../profiles/parts/iodrive-duo.toml")),
     ("iodrive-first", include_str!("../profiles/parts/iodrive-first.toml")),
     ("iodrive-second", include_str!("../profiles/parts/iodrive-second.toml")),
+    ("kioxia-bg4", include_str!("../profiles/parts/kioxia-bg4.toml")),
     ("mlc", include_str!("../profiles/parts/mlc.toml")),
     ("nvme", include_str!("../profiles/parts/nvme.toml")),
     ("sas-host", include_str!("../profiles/parts/sas-host.toml")),

@@ -101,6 +101,13 @@ export const KINDS: readonly Kind[] = [
     on: "emulated",
     asks: [{ name: "celsius", label: "°C (just too warm)", kind: "number" }],
   },
+  {
+    name: "age",
+    title: "Age",
+    what: "What stands on it is older than it is, and is read again and again until it is right.",
+    on: "emulated",
+    asks: [{ name: "days", label: "Days", kind: "number", value: "365" }],
+  },
 ];
 
 export type Answers = Readonly<Record<string, string | boolean>>;

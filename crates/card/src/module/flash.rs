@@ -1,7 +1,7 @@
 //! The layer without bytes on the NAND model.
 
 use ftl::{Addressed, Admission, Engine, Ftl, LebId, Medium, PageAddr, ReadFor, Tag};
-use media::nand::{Class, Nand};
+use media::nand::{Class, ID_KIND, MAP_READS, Nand, PASSES};
 
 use crate::controller::{Back, Change, Ended, Fetched, READS};
 use crate::device::{Failure, Nanos, Op, Request};
@@ -50,9 +50,6 @@ impl Medium for Chips {
     }
 }
 
-/// Ids of reads that need no flash; the layer's own ids have less in their highest byte.
-const PASS: u64 = 0xff << 56;
-
 /// A read that the layer works on.
 #[derive(Clone, Copy, Default)]
 struct Reading {
@@ -68,6 +65,8 @@ pub(super) struct Flash {
     free_tags: Vec<Tag>,
     /// A read that needed no flash and came through the data path.
     passed: Option<Tag>,
+    /// A page of the drive's map that came from flash.
+    map_page: Option<u32>,
     /// Host sectors written to each placement; empty where the layer tells none apart.
     pub placed: Vec<u64>,
 }
@@ -85,6 +84,7 @@ impl Flash {
             reading: vec![Reading::default(); READS as usize + 1],
             free_tags: (1..=READS).rev().collect(),
             passed: None,
+            map_page: None,
             placed: vec![0; if placements > 1 { placements } else { 0 }],
         }
     }
@@ -143,13 +143,25 @@ impl Back for Flash {
             return true;
         }
         let Some(done) = self.layer.medium.nand.done() else { return false };
-        if done.id & PASS == PASS {
-            self.passed = Some(done.id as Tag);
-        } else {
-            self.layer.done(done.id, done.ok);
-            self.layer.carry_out(());
+        match done.id & ID_KIND {
+            PASSES => self.passed = Some(done.id as Tag),
+            MAP_READS => self.map_page = Some(done.id as u32),
+            _ => {
+                self.layer.done(done.id, done.ok);
+                self.layer.carry_out(());
+            }
         }
         true
+    }
+
+    fn read_map(&mut self, page: u32, at: PageAddr, bytes: u32) {
+        let Chips { nand, now, .. } = &mut self.layer.medium;
+        nand.read(*now, MAP_READS | u64::from(page), at, bytes, Class::Host { first: false });
+    }
+
+    #[inline]
+    fn map_page(&mut self) -> Option<u32> {
+        self.map_page.take()
     }
 
     #[inline]
@@ -161,7 +173,7 @@ impl Back for Flash {
         let mut admission = self.layer.ftl.submit(layer_tag, ftl::Request::Read { lba, count });
         if admission == Admission::Done && passes {
             let Chips { nand, now, .. } = &mut self.layer.medium;
-            nand.pass(*now, PASS | u64::from(layer_tag), request.bytes);
+            nand.pass(*now, PASSES | u64::from(layer_tag), request.bytes);
             admission = Admission::Pending;
         }
         if admission != Admission::Pending {

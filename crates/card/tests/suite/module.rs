@@ -361,3 +361,72 @@ fn a_chip_that_fails_costs_room_where_the_layout_shrinks_and_protection_where_it
     let failed = |answer: &Answer| answer.result == Err(Failure::Media);
     assert!(drive(&mut module, 4, 2_000, 8, 90, |_, _| {}).iter().any(failed), "two chips of one group are lost");
 }
+
+/// A module with memory for `pages` pages of its map, each of 1024 sectors.
+fn with_a_part_of_its_map(pages: u64) -> (Module, u64) {
+    let mut profile = small();
+    let geometry = Module::new(&config(&profile, 60)).expect("a module").layout().geometry;
+    let profile::Device::Flash(flash) = &mut profile.device else { panic!("a flash card") };
+    let share = geometry.raw_bytes() as f64 / flash.module.raw_bytes as f64;
+    let bytes = (4096.0 * (pages as f64 + 0.5) / share) as u64;
+    flash.module.map_cache = Some(profile::MapCache { bytes, page_bytes: 4096, entry_bytes: 4 });
+    let module = Module::new(&config(&profile, 60)).expect("a module");
+    let all = module.bytes().div_ceil(1024 * 4096);
+    (module, all)
+}
+
+/// How long a read of a sector takes alone.
+fn alone(module: &mut Module, now: &mut u64, sector: u64) -> u64 {
+    module.submit(*now, 1, Request::new(Op::Read, sector * 4096, 4096));
+    let begin = *now;
+    loop {
+        *now = module.next_event().expect("a read is under way");
+        module.advance(*now);
+        if let Some(answer) = module.answer() {
+            answer.result.expect("read");
+            return answer.at - begin;
+        }
+    }
+}
+
+#[test]
+fn what_needs_a_page_of_the_map_that_is_away_waits_for_it() {
+    let (mut module, all) = with_a_part_of_its_map(4);
+    assert!(all > 4, "{all} pages");
+    // Until everything is programmed.
+    let mut now = fill(&mut module, 0) + 10_000_000_000;
+    module.advance(now);
+    let mut time = |sector| (alone(&mut module, &mut now, sector), module.report().map_reads);
+    let before = time(0).1;
+    let (there, reads) = time(700);
+    assert_eq!(reads, before, "its page came with the one before");
+    let (away, reads) = time(2 * 1024);
+    assert_eq!(reads, before + 1);
+    assert!(away > there + there / 2, "{away} ns with a read of the map, {there} without");
+    // A read across two pages that are away waits for both.
+    module.submit(now, 7, Request::new(Op::Read, (4 * 1024 - 1) * 4096, 8192));
+    while module.answer().is_none() {
+        now = module.next_event().expect("a read is under way");
+        module.advance(now);
+    }
+    assert_eq!(module.report().map_reads, before + 3);
+}
+
+#[test]
+fn with_a_part_of_the_map_everything_is_answered_once_as_the_seed_has_it() {
+    for pages in [4, 6] {
+        let run = || {
+            let (mut module, _) = with_a_part_of_its_map(pages);
+            let answers = drive(&mut module, pages, 10_000, 64, 40, |module, n| {
+                if n % 400 == 0 {
+                    module.verify().expect("the books agree");
+                }
+            });
+            (answers, module.report().map_reads)
+        };
+        let (answers, reads) = run();
+        assert!(answers.iter().all(|answer| answer.result.is_ok()));
+        assert!(reads > 1000, "{reads} pages of the map were read");
+        assert!((answers, reads) == run(), "the same seed gives the same times");
+    }
+}

@@ -95,6 +95,12 @@ pub enum What {
         #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = parse_celsius)]
         celsius: Option<f64>,
     },
+    /// What stands on an emulated card is older than it is: reads take retries, until it is written anew.
+    Age {
+        /// By so many days.
+        #[arg(long, value_name = "DAYS")]
+        days: u32,
+    },
     /// List the drills that are on.
     List,
     /// End drills.

@@ -38,6 +38,7 @@ pub fn drill(args: &Args, output: Output) -> Result<(), Failure> {
         What::IgnoreFlushes => Drill::IgnoreFlushes,
         &What::FillReserve { read_only } => Drill::FillReserve { read_only },
         &What::Overheat { celsius } => Drill::Overheat { celsius },
+        &What::Age { days } => Drill::Age { days },
     };
     let drills: Drills = client.send(Method::POST, &path, &drill)?;
     output.result(&drills, || said(view.text("name"), &drills))

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ftl::NO_SLOT;
 use media::PageAddr;
 use media::drill::{CutReport, DrillMedia, Unsynced};
+use media::nand::Nanos;
 use random::SplitMix64;
 
 use super::error::invalid;
@@ -18,6 +19,10 @@ use crate::{Device, FormatError};
 
 /// Longest stall, milliseconds.
 const STALL_MAX_MS: u64 = 60_000;
+/// The most by which data become older, days.
+const AGE_MAX_DAYS: u32 = 3650;
+/// One day of the model.
+const DAY: Nanos = 86_400_000_000_000;
 /// Most sectors of one drill.
 const SECTORS_MAX: u64 = 4096;
 
@@ -209,6 +214,18 @@ impl Device {
                     (false, false) => format!("{to} degrees Celsius inside"),
                 })
             }
+            Drill::Age { days } => {
+                let days = *days;
+                if !(1..=AGE_MAX_DAYS).contains(&days) {
+                    return Err(invalid("days", days, format!("1 to {AGE_MAX_DAYS}")));
+                }
+                let paced = self.core.media.paced();
+                if !paced.is_some_and(|paced| paced.nand_mut().grow_older(u64::from(days) * DAY)) {
+                    let why = "reads take as long whatever the age of data; an emulated card's do not, where its data sheet has read retries";
+                    return Err(DrillError::Unfit { drill: name, why: why.into() });
+                }
+                Ok(format!("what stands on it is {days} days older; what is written from now on is new"))
+            }
         }
     }
 
@@ -251,6 +268,11 @@ impl Device {
             Drill::Overheat { .. } => {
                 if let Some(governor) = self.card.as_mut().and_then(|card| card.controller.governor.as_mut()) {
                     governor.heat(None);
+                }
+            }
+            Drill::Age { days } => {
+                if let Some(paced) = self.core.media.paced() {
+                    paced.nand_mut().grow_younger(u64::from(*days) * DAY);
                 }
             }
         }

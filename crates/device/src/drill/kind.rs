@@ -69,6 +69,11 @@ pub enum Drill {
         #[serde(default)]
         celsius: Option<f64>,
     },
+    /// What stands on an emulated card is older than it is, so that it is read again and again until it is right.
+    Age {
+        /// By so many days.
+        days: u32,
+    },
 }
 
 /// [`Unsynced`] as text.
@@ -83,7 +88,7 @@ enum UnsyncedText {
 
 impl Drill {
     /// Names of all drills.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 10] = [
         "power-cut",
         "kill-die",
         "kill-chip",
@@ -93,6 +98,7 @@ impl Drill {
         "ignore-flushes",
         "fill-reserve",
         "overheat",
+        "age",
     ];
 
     /// Its name.
@@ -107,6 +113,7 @@ impl Drill {
             Drill::IgnoreFlushes => "ignore-flushes",
             Drill::FillReserve { .. } => "fill-reserve",
             Drill::Overheat { .. } => "overheat",
+            Drill::Age { .. } => "age",
         }
     }
 
@@ -137,6 +144,7 @@ impl fmt::Display for Drill {
             Drill::Rot { lba, count } | Drill::FailReads { lba, count } => write!(f, " {lba}+{count}"),
             Drill::FillReserve { read_only: true } => f.write_str(" until it is read-only"),
             Drill::Overheat { celsius: Some(celsius) } => write!(f, " to {celsius} degrees Celsius"),
+            Drill::Age { days } => write!(f, " by {days} days"),
             _ => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! The layer with bytes, as it stands behind an emulated card's [`Controller`](card::Controller).
 
 use card::{Back, Change, Ended, Fetched, Request};
-use ftl::{Admission, BatchOp, Ftl};
+use ftl::{Admission, BatchOp, Ftl, PageAddr};
 use media::nand::{Nand, Nanos};
 use slab::Slab;
 
@@ -98,12 +98,13 @@ pub(crate) struct Bytes<'c, 'io> {
     /// The layer was told something that the controller does not know of.
     told: bool,
     passed: Option<u32>,
+    map_page: Option<u32>,
     late: Nanos,
 }
 
 impl<'c, 'io> Bytes<'c, 'io> {
     pub fn new(core: &'c mut Core, requests: &'c mut Requests) -> Bytes<'c, 'io> {
-        Bytes { core, requests, current: None, told: false, passed: None, late: 0 }
+        Bytes { core, requests, current: None, told: false, passed: None, map_page: None, late: 0 }
     }
 
     /// The same, with a request that is being submitted.
@@ -148,8 +149,10 @@ impl<'c, 'io> Bytes<'c, 'io> {
             self.core.carry_out(&[]);
             return true;
         }
-        self.passed = self.core.media.paced().and_then(|paced| paced.passed());
-        self.passed.is_some()
+        let Some(paced) = self.core.media.paced() else { return false };
+        self.passed = paced.passed();
+        self.map_page = if self.passed.is_none() { paced.map_page() } else { None };
+        self.passed.is_some() || self.map_page.is_some()
     }
 
     /// Hands a request to the layer. The one that has no room is given back.
@@ -254,6 +257,16 @@ impl Back for Bytes<'_, '_> {
             return Admission::Pending;
         }
         admission
+    }
+
+    fn read_map(&mut self, page: u32, at: PageAddr, bytes: u32) {
+        if let Some(paced) = self.core.media.paced() {
+            paced.read_map(page, at, bytes);
+        }
+    }
+
+    fn map_page(&mut self) -> Option<u32> {
+        self.map_page.take()
     }
 
     fn take(&mut self, change: &mut Change) -> Admission {

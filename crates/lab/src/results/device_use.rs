@@ -20,6 +20,12 @@ pub struct DeviceUse {
     /// Bytes on media for each byte that the host wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<WriteAmplification>,
+    /// Times that a page was read again, because its data are old.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub read_retries: u64,
+    /// Pages of its own map that a drive read from flash.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub map_reads: u64,
     /// Erase blocks erased.
     pub erases: u64,
     /// Share of time that a die was busy, on average over the dies.
@@ -59,6 +65,10 @@ pub struct DeviceUse {
     /// What a device on objects did to its store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectsUse>,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a cache in front of a device did in a span of time.
@@ -153,6 +163,8 @@ impl DeviceUse {
             placed_bytes: placed(&before.placed_bytes, &after.placed_bytes),
             media_written_bytes: media,
             write_amplification,
+            read_retries: after.read_retries - before.read_retries,
+            map_reads: after.map_reads - before.map_reads,
             erases: after.erases - before.erases,
             die_utilisation: utilisation(before.dies, after.dies),
             data_path_utilisation: utilisation(before.data_path, after.data_path),

@@ -143,6 +143,12 @@ fn device(text: &mut String, used: &DeviceUse) -> std::fmt::Result {
         let written: Vec<String> = written.map(|(at, bytes)| format!("{at}: {}", size::show(*bytes))).collect();
         writeln!(text, "  placements   {}", written.join(", "))?;
     }
+    if used.read_retries > 0 {
+        writeln!(text, "  read again   {} times, because data are old", grouped(used.read_retries as f64))?;
+    }
+    if used.map_reads > 0 {
+        writeln!(text, "  map          {} pages read from flash", grouped(used.map_reads as f64))?;
+    }
     let shares: Vec<String> =
         [("dies", used.die_utilisation), ("data path", used.data_path_utilisation), ("link", used.link_utilisation)]
             .into_iter()

@@ -13,6 +13,7 @@ mod lost;
 mod paced;
 mod path;
 mod planes;
+mod retry;
 mod server;
 mod slc;
 mod suspend;
@@ -29,6 +30,7 @@ use random::SplitMix64;
 use crate::{Geometry, PageAddr};
 use lost::Gather;
 use path::{Line, Path};
+use retry::Retry;
 use slc::Slc;
 use suspend::Running;
 use wheel::Wheel;
@@ -41,6 +43,13 @@ pub use wear::{FAILED_WHEN_RATED, SHAPE, Wear};
 
 /// A moment or a span, nanoseconds.
 pub type Nanos = u64;
+
+/// Ids of host reads that need no cells, with their tag in the lower half; those of commands have less in their highest byte.
+pub const PASSES: u64 = 0xff << 56;
+/// Ids of reads of a drive's own map, with the number of its page in the lower half.
+pub const MAP_READS: u64 = 0xfe << 56;
+/// The byte of an id that says so.
+pub const ID_KIND: u64 = 0xff << 56;
 
 /// Host reads that a die does in a row while something else waits for it.
 pub const READS_IN_A_ROW: u32 = 8;
@@ -185,6 +194,8 @@ pub struct Counts {
     pub suspended: u64,
     /// Pages that were folded from the cache of single-level cells.
     pub folds: u64,
+    /// Times that a page was read again, because its data are old.
+    pub retries: u64,
 }
 
 /// What [`Nand::new`] needs.
@@ -237,6 +248,7 @@ pub struct Nand {
     /// Reads of what stood on them.
     gathers: Vec<Gather>,
     slc: Option<Slc>,
+    retry: Option<Retry>,
     /// Operations that nobody waits for.
     aside: usize,
     counts: Counts,
@@ -291,6 +303,7 @@ impl Nand {
             layouts: Vec::new(),
             gathers: Vec::new(),
             slc: sheet.slc_cache.as_ref().map(|sheet| Slc::new(sheet, shape)),
+            retry: sheet.retry.as_ref().map(|sheet| Retry::new(sheet, blocks)),
             aside: 0,
             counts: Counts::default(),
             energy: energy.clone(),
@@ -496,7 +509,10 @@ impl Nand {
             Kind::HostRead { .. } | Kind::GroomRead | Kind::Part { .. } => {
                 self.counts.reads += 1;
                 let cached = self.slc.as_ref().and_then(|slc| slc.read_of(die, block, page));
-                let time = self.varied(cached.unwrap_or(self.timing.read));
+                let mut time = self.varied(cached.unwrap_or(self.timing.read));
+                if cached.is_none() {
+                    time += self.retries(now, block);
+                }
                 self.dies[die as usize].reading |= self.operations[which as usize].plane;
                 self.cells(now, which, time);
             }
@@ -582,6 +598,9 @@ impl Nand {
         self.counts.programs += 1;
         self.counts.programmed_bytes += u64::from(bytes);
         self.counts.die_busy += end - now;
+        if let Some(retry) = &mut self.retry {
+            retry.programmed(now, block);
+        }
         let time = match self.slc {
             Some(_) => self.program_by_the_cache(now, die, block, page),
             None => self.timing.program_of(page),
@@ -635,6 +654,9 @@ impl Nand {
         if self.erasing[at].2 == 0 {
             let (block, id, _) = self.erasing.swap_remove(at);
             let ok = self.wear.erase(block);
+            if let Some(retry) = &mut self.retry {
+                retry.erased(block);
+            }
             self.done.push_back(Done { id, ok });
         }
     }

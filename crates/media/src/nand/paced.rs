@@ -13,7 +13,7 @@ use std::ops::Range;
 use rustix::io::Errno;
 use slab::Slab;
 
-use super::{Class, Nand, Nanos};
+use super::{Class, ID_KIND, MAP_READS, Nand, Nanos, PASSES};
 use crate::{Command, Done, Geometry, Media, MediaError, Page, PageAddr, Slice};
 
 /// What a paced medium keeps its bytes in: the shape of the inner medium of flash of this shape.
@@ -23,9 +23,6 @@ pub const fn inner_geometry(flash: &Geometry) -> Geometry {
 
 /// The inner medium's id of a sync that nobody waits for.
 const LAZY_SYNC: u64 = u64::MAX;
-
-/// The model's ids of reads that need no flash, with their tag in the lower half; commands have less in their highest byte.
-const PASS: u64 = 0xff << 56;
 
 struct UnderWay {
     /// Its owner's id; `None` when nobody waits for it.
@@ -51,6 +48,8 @@ pub struct Paced {
     lateness: Nanos,
     /// Reads that needed no flash and came through the data path.
     passed: VecDeque<u32>,
+    /// Pages of the drive's map that came from flash.
+    map_pages: VecDeque<u32>,
     /// Nobody waits for the disk.
     lazy: bool,
     /// The inner medium syncs, and nobody waits for it.
@@ -77,6 +76,7 @@ impl Paced {
             done: VecDeque::new(),
             lateness: 0,
             passed: VecDeque::new(),
+            map_pages: VecDeque::new(),
             lazy: false,
             syncing: false,
             failure: None,
@@ -108,12 +108,22 @@ impl Paced {
 
     /// A host read of `bytes` that needs no cells takes the data path, see [`Nand::pass`].
     pub fn pass(&mut self, tag: u32, bytes: u32) {
-        self.nand.pass(self.now, PASS | u64::from(tag), bytes);
+        self.nand.pass(self.now, PASSES | u64::from(tag), bytes);
     }
 
     /// The next such read that came through.
     pub fn passed(&mut self) -> Option<u32> {
         self.passed.pop_front()
+    }
+
+    /// Reads a page of the drive's own map, of so many bytes, which lies there.
+    pub fn read_map(&mut self, page: u32, at: PageAddr, bytes: u32) {
+        self.nand.read(self.now, MAP_READS | u64::from(page), at, bytes, Class::Host { first: false });
+    }
+
+    /// The next page of the map that came.
+    pub fn map_page(&mut self) -> Option<u32> {
+        self.map_pages.pop_front()
     }
 
     /// By how much later than the model had it done the last command from [`Media::poll`] was done: the inner medium was slower.
@@ -152,16 +162,21 @@ impl Paced {
         let Some(at) = self.nand.step() else { return };
         self.now = self.now.max(at);
         while let Some(done) = self.nand.done() {
-            if done.id & PASS == PASS {
-                self.passed.push_back(done.id as u32);
-                continue;
+            match done.id & ID_KIND {
+                PASSES => self.passed.push_back(done.id as u32),
+                MAP_READS => self.map_pages.push_back(done.id as u32),
+                _ => self.ended(done, at),
             }
-            if let Some(entry) = self.under_way.get_mut(done.id as usize) {
-                entry.ended = Some(at);
-                entry.failed = !done.ok;
-            }
-            self.finish(done.id as usize);
         }
+    }
+
+    /// The model is done with a command.
+    fn ended(&mut self, done: super::Done, at: Nanos) {
+        if let Some(entry) = self.under_way.get_mut(done.id as usize) {
+            entry.ended = Some(at);
+            entry.failed = !done.ok;
+        }
+        self.finish(done.id as usize);
     }
 
     /// Hands a command to the inner medium.

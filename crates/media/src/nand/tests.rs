@@ -24,6 +24,7 @@ fn changed(dies: u32, channels: u32, change: impl FnOnce(&mut Shape, &mut Sheet)
         independent_plane_reads: false,
         suspend: None,
         slc_cache: None,
+        retry: None,
     };
     let controller = Controller {
         read_request_us: 10.0,
@@ -458,17 +459,14 @@ fn what_is_suspended_ends_however_many_reads_come() {
 }
 
 /// One die whose cache holds two pages.
+fn single_cells(when_full: profile::WhenFull) -> profile::SlcCache {
+    profile::SlcCache { bytes: 16_384, bits_per_cell: 2, program_us: 100.0, read_us: 20.0, when_full, quiet_ms: 5.0 }
+}
+
 fn cached(when_full: profile::WhenFull) -> Nand {
     changed(1, 1, |shape, sheet| {
         shape.slc_pages = 2;
-        sheet.slc_cache = Some(profile::SlcCache {
-            bytes: 16_384,
-            bits_per_cell: 2,
-            program_us: 100.0,
-            read_us: 20.0,
-            when_full,
-            quiet_ms: 5.0,
-        });
+        sheet.slc_cache = Some(single_cells(when_full));
     })
 }
 
@@ -566,4 +564,90 @@ fn reads_on_several_planes_wait_for_one_suspension() {
         assert!(done.iter().all(|(_, at)| *at >= begin + 320_000 + 50_000), "{done:?}");
     }
     assert_eq!(nand.counts().suspended, 20);
+}
+
+/// One day.
+const DAY: Nanos = 86_400_000_000_000;
+
+/// Cells whose data are read at once for 10 days; steps of 60 us, two more for each doubling, seven at most.
+fn forgetful(change: impl FnOnce(&mut Sheet)) -> Nand {
+    changed(2, 2, |_, sheet| {
+        sheet.retry = Some(profile::Retry { first_days: 10.0, steps_per_doubling: 2.0, most: 7, step_us: 60.0 });
+        change(sheet);
+    })
+}
+
+/// How many steps a read of a block takes at a moment.
+fn steps(nand: &mut Nand, now: Nanos, block: u32) -> u64 {
+    let before = nand.counts().retries;
+    nand.read(now, 1, PageAddr { die: 0, block, page: 0 }, 4096, HOST);
+    let fresh = 50_000 + 40_960;
+    let took = run(nand)[0].1 - now;
+    let steps = nand.counts().retries - before;
+    assert_eq!(took, fresh + steps * 60_000);
+    steps
+}
+
+#[test]
+fn old_data_are_read_again_as_often_as_their_age_has_doubled() {
+    let mut nand = forgetful(|_| ());
+    assert_eq!(steps(&mut nand, 0, 0), 0, "nothing stands there");
+    nand.program(1_000_000, 1, page(0, 0), 8192);
+    run(&mut nand);
+    assert_eq!([10, 20].map(|days| steps(&mut nand, days * DAY, 0)), [0, 2]);
+    // Between two whole numbers of steps chance decides: 3.5 after 34 days.
+    let some: Vec<u64> = (0..400).map(|at| steps(&mut nand, 34 * DAY + at * DAY / 10_000, 0)).collect();
+    let counted = [3, 4].map(|steps| some.iter().filter(|some| **some == steps).count());
+    assert!(counted[0] > 150 && counted[1] > 150 && counted[0] + counted[1] == 400, "{counted:?}");
+    assert_eq!([40, 80, 1000].map(|days| steps(&mut nand, days * DAY, 0)), [4, 6, 7]);
+}
+
+#[test]
+fn an_erase_makes_a_block_young_and_wear_makes_its_data_old_sooner() {
+    let mut nand = forgetful(|sheet| sheet.endurance_cycles = 2);
+    nand.program(0, 1, page(0, 0), 8192);
+    run(&mut nand);
+    assert_eq!(steps(&mut nand, 40 * DAY, 0), 4);
+    for erased in 1..=2 {
+        nand.erase(erased * 40 * DAY, 2, 0);
+        run(&mut nand);
+    }
+    nand.program(100 * DAY, 1, page(0, 0), 8192);
+    run(&mut nand);
+    // At the rated cycles four days are as long as forty on new cells.
+    assert_eq!([101, 104].map(|days| steps(&mut nand, days * DAY, 0)), [0, 4]);
+}
+
+#[test]
+fn data_that_lay_without_power_are_older_than_the_clock_says() {
+    let mut nand = forgetful(|_| ());
+    nand.program(0, 1, page(0, 0), 8192);
+    run(&mut nand);
+    assert!(nand.grow_older(40 * DAY));
+    assert_eq!(steps(&mut nand, 1_000_000_000, 0), 4);
+    nand.program(1_000_000_000, 1, PageAddr { die: 0, block: 3, page: 0 }, 8192);
+    run(&mut nand);
+    assert_eq!(steps(&mut nand, 2_000_000_000, 3), 0, "what came later is young");
+    // Taken back, everything has its own age again.
+    nand.grow_younger(40 * DAY);
+    assert_eq!([0, 3].map(|block| steps(&mut nand, 3_000_000_000, block)), [0, 0]);
+    assert_eq!([0, 3].map(|block| steps(&mut nand, 20 * DAY + 1_000_000_000, block)), [2, 2]);
+    assert!(!changed(2, 2, |_, _| ()).grow_older(DAY), "nothing depends on it");
+}
+
+#[test]
+fn a_cache_of_single_cells_needs_no_retries() {
+    let mut nand = changed(1, 1, |shape, sheet| {
+        shape.slc_pages = 2;
+        sheet.slc_cache =
+            Some(profile::SlcCache { quiet_ms: 40.0 * 86_400_000.0, ..single_cells(profile::WhenFull::Dense) });
+        sheet.retry = Some(profile::Retry { first_days: 1.0, steps_per_doubling: 9.0, most: 9, step_us: 60.0 });
+    });
+    nand.program(0, 1, page(0, 0), 8192);
+    nand.read(20 * DAY, 2, page(0, 0), 4096, HOST);
+    run(&mut nand);
+    assert_eq!((nand.counts().retries, nand.counts().folds), (0, 1), "it was folded later, in quiet times");
+    nand.read(200 * DAY, 3, page(0, 0), 4096, HOST);
+    run(&mut nand);
+    assert_eq!(nand.counts().retries, 9, "what was folded stands in dense cells");
 }

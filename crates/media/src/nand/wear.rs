@@ -61,6 +61,11 @@ impl Wear {
         wear
     }
 
+    /// Erases of a LEB, as a share of the rated cycles.
+    pub(super) fn share(&self, leb: u32) -> f64 {
+        f64::from(self.erases[leb as usize]) / f64::from(self.rated)
+    }
+
     /// Cycles that the block of this generation lives.
     fn life(&self, die: u32, leb: u32, generation: u32) -> u32 {
         let place = u64::from(die) << 32 | u64::from(leb);

@@ -250,6 +250,8 @@ pub const TABLE: &[(&str, &[Row])] = &[
         field("healed_sectors", "Healed sectors", Count, "failed their check and were rebuilt, since the attach")
             .read(|f| f.healed_sectors.into()).counter("healed_sectors_total"),
         field("degraded_reads", "Degraded reads", Count, "sectors read without their die, since the attach").read(|f| f.degraded_reads.into()),
+        field("read_retries", "Read retries", Count, "pages of an emulated card that were read again because their data are old, since the attach")
+            .read(|f| f.read_retries.into()),
         field("unreadable", "Unreadable sectors", List, "asked for or scrubbed, and cannot be read; the first thousand")
             .words(|s| s.unreadable.clone().into()),
     ]),

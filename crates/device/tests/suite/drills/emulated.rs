@@ -13,11 +13,15 @@ use tempfile::TempDir;
 use super::common::*;
 
 fn made() -> (TempDir, PathBuf) {
+    made_of("iodrive-320-mlc")
+}
+
+fn made_of(profile: &str) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("fct0.vsl");
     let format = FormatOptions { sector_bytes: SECTOR as u32, capacity: Capacity::Advertised, label: "t".into() };
     let emulation = Emulation { scale: 64, seed: 3 };
-    create_emulated(&path, &EmulateOptions { profile: "iodrive-320-mlc".into(), emulation, format }).expect("created");
+    create_emulated(&path, &EmulateOptions { profile: profile.into(), emulation, format }).expect("created");
     mark_for_drills(std::slice::from_ref(&path), true).expect("marked");
     (dir, path)
 }
@@ -205,5 +209,30 @@ fn a_card_does_without_a_die_and_not_without_more_than_its_parity() {
     device.undo_drill("all").expect("undone");
     assert_eq!(readable(&mut device, SECTORS), SECTORS);
     assert_eq!((device.status().lost_dies, device.status().health.as_str()), (vec![], "healthy"));
+    device.detach().expect("detached");
+}
+
+#[test]
+fn old_data_are_read_again_until_they_are_written_anew() {
+    let (_dir, path) = made_of("samsung-pm9a3-960");
+    let mut device = attach(&path);
+    // More than lies in its buffers, so that reads go to cells.
+    for at in 0..256 {
+        call(&mut device, Io::Write { lba: at * 64, data: &vec![5; 64 * SECTOR], fua: false }).expect("written");
+    }
+    let retries = |device: &mut Device, lba: u64| {
+        let before = device.figures().read_retries.expect("an emulated card");
+        let buf = vec![0; 64 * SECTOR];
+        let read = call(device, Io::Read { lba, buf }).expect("read").expect("data");
+        assert!(read.iter().all(|byte| *byte == 5));
+        device.figures().read_retries.expect("an emulated card") - before
+    };
+    assert_eq!(retries(&mut device, 0), 0);
+    let said = device.drill(Drill::Age { days: 3650 }).expect("old");
+    assert_eq!(said, "what stands on it is 3650 days older; what is written from now on is new");
+    assert!(retries(&mut device, 0) > 0);
+    assert_eq!(device.status().drills, Some(vec!["age by 3650 days".to_string()]));
+    device.undo_drill("age").expect("undone");
+    assert_eq!(retries(&mut device, 64), 0);
     device.detach().expect("detached");
 }

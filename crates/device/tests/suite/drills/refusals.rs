@@ -19,6 +19,7 @@ fn every() -> Vec<Drill> {
         Drill::IgnoreFlushes,
         Drill::FillReserve { read_only: false },
         Drill::Overheat { celsius: None },
+        Drill::Age { days: 90 },
     ]
 }
 
@@ -77,6 +78,8 @@ fn what_makes_no_sense_is_told() {
         (cut(Some(1), Some(1)), "no at_program beside it"),
         (Drill::FillReserve { read_only: true }, "fill-reserve: there is no reserve of spare blocks on files"),
         (Drill::Overheat { celsius: Some(90.0) }, "overheat: it has no temperature"),
+        (Drill::Age { days: 90 }, "age: reads take as long whatever the age of data"),
+        (Drill::Age { days: 0 }, "days: 0: expected 1 to 3650"),
     ] {
         refused(&mut device, drill, words);
     }

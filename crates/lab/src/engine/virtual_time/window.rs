@@ -9,6 +9,9 @@ use crate::results::{DeviceUse, OPS, Ops, Row, index};
 use crate::stats::{Cell, Samples};
 use crate::workload::Load;
 
+/// Rows of a phase without loads at most.
+const IDLE_ROWS: Nanos = 10_000;
+
 /// What is counted of a phase: requests answered after its ramp and before its end.
 pub struct Window {
     /// When counting begins: a request answered later counts.
@@ -66,7 +69,9 @@ pub struct Counted {
 impl Window {
     /// Of these loads, from one moment to another, in intervals.
     pub fn new(loads: &[Load], from: Nanos, until: Nanos, options: &Options) -> Window {
-        let interval = options.interval.max(1);
+        // Data grow old while nothing is asked for months: nobody needs a row for each second of that.
+        let least = if loads.is_empty() { until.saturating_sub(from) / IDLE_ROWS } else { 1 };
+        let interval = options.interval.max(least.max(1));
         let classes = SizeClasses::new(loads, options.cells);
         let samples = || (0..classes.count()).map(|_| Samples::new()).collect::<Vec<_>>();
         Window {
