@@ -14,7 +14,7 @@ BEFORE = {
     "groomer.md": "vsl up && vsl create db.vsl --size 1GiB && vsl attach db.vsl && vsl trace generate mail-server --to vm.vscsi",
     "lab.md $ vsl lab compare": "cp -r $run another-run",
     "placement.md": f"ln -s {TREE}/examples examples",
-    "published.md": f"head -n 3 {TREE}/crates/lab/data/published.csv >more-rows.csv",
+    "published.md": f"ln -s {TREE}/examples examples && head -n 3 {TREE}/crates/lab/data/published.csv >more-rows.csv",
     "traces.md": f"gzip <{SAMPLES}/msr.csv >usr_0.csv.gz && cp {SAMPLES}/blkparse.txt sda.blkparse",
     "traces.md $ vsl trace record fct0 --to": "vsl up && vsl attach memory:1GiB --name fct0",
 }

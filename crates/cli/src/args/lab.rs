@@ -51,6 +51,9 @@ pub struct Choice {
     /// done with each. [default: as the protocol says]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub driver: Vec<String>,
+    /// The groomer's policy in place of the data sheets', such as lifetime or greedy; docs/groomer.md explains them.
+    #[arg(long, value_name = "POLICY", value_parser = lab::simulation::words::policy)]
+    pub groomer: Option<card::Policy>,
     /// Only this test of the protocol. May be given more than once.
     #[arg(long, value_name = "TEST")]
     pub test: Vec<String>,

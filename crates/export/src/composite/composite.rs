@@ -397,6 +397,7 @@ impl Composite {
             vanished_files: 0,
             healed_sectors: status.as_ref().map_or(0, |status| status.repaired_sectors),
             degraded_reads: status.as_ref().map_or(0, |status| status.retried_reads),
+            read_retries: None,
             unreadable_sectors: 0,
             rebuilding,
             chips: None,

@@ -163,6 +163,9 @@ fn run_one(experiment: &Experiment, profile: &Profile, stopped: &AtomicBool) -> 
 /// The shortest that is measured, and the shortest ramp.
 const LEAST: Duration = Duration::from_millis(50);
 
+/// A pause so long is one in which data grow old.
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// The same workload on a device that is so many times smaller: bytes and times shrink with it, and no region exceeds the device.
 fn scaled(workload: &Workload, by: f64, capacity: u64) -> Workload {
     let mut workload = fitted(workload, by, capacity);
@@ -170,7 +173,9 @@ fn scaled(workload: &Workload, by: f64, capacity: u64) -> Workload {
     let shorter = |time: Time| Time(time.0.div_f64(by).max(LEAST.min(time.0)));
     for phase in &mut workload.phases {
         phase.ramp = shorter(phase.ramp);
-        phase.stop.duration = phase.stop.duration.map(shorter);
+        // Idle for days is about the age of data, which does not shrink with the device.
+        let ages = |time: &Time| phase.loads.is_empty() && time.0 >= DAY;
+        phase.stop.duration = phase.stop.duration.map(|time| if ages(&time) { time } else { shorter(time) });
     }
     workload
 }

@@ -51,6 +51,9 @@ pub struct Options {
     /// The host's drivers in place of the protocol's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drivers: Option<Vec<String>>,
+    /// The groomer's policy in place of the data sheets'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groomer: Option<String>,
     /// Only these tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,

@@ -108,6 +108,9 @@ pub struct Machine {
     pub array: Option<String>,
     /// The host's driver, or fio's engine.
     pub driver: String,
+    /// The groomer's policy, where it is not the data sheet's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groomer: Option<String>,
     /// How many devices the host sees; threads are dealt out to them.
     pub devices: u32,
     /// Capacity of each, bytes.

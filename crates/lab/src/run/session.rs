@@ -11,6 +11,7 @@ use super::plan::{NoPlan, Plan, Wanted};
 use super::record::{Line, VERSION};
 use crate::protocol::{Protocol, Quick};
 use crate::target::{Fio, Problem, Target, Virtual};
+use card::Policy;
 use trace::TraceError;
 
 /// Why a run could not be done.
@@ -155,6 +156,12 @@ fn scale(protocol: &Protocol, options: &Options) -> u32 {
     options.scale.unwrap_or(protocol.form(options.quick).scale)
 }
 
+fn policy(name: &str) -> Result<Policy, RunError> {
+    let known = || Policy::ALL.map(Policy::name).join(", ");
+    Policy::from_name(name)
+        .ok_or_else(|| RunError::Target(Problem::Failed(format!("'{name}' is no groomer; there are: {}", known()))))
+}
+
 fn target(protocol: &Protocol, options: &Options, at_once: usize) -> Result<Box<dyn Target>, RunError> {
     let scale = scale(protocol, options);
     let fio = |made: Result<Fio, Problem>| Ok(Box::new(made.map_err(RunError::Target)?) as Box<dyn Target>);
@@ -168,7 +175,8 @@ fn target(protocol: &Protocol, options: &Options, at_once: usize) -> Result<Box<
     match options.target.as_str() {
         "virtual" => {
             let (driver, cache) = (protocol.driver.clone(), options.cache.clone());
-            Ok(Box::new(Virtual { scale, driver, at_once, cache }))
+            let groomer = options.groomer.as_deref().map(policy).transpose()?;
+            Ok(Box::new(Virtual { scale, driver, groomer, at_once, cache }))
         }
         "fio" => fio(Fio::file(one()?, options.size, options.engine.as_deref(), options.buffered)),
         "nbd" | "native" | "emulated" => fio(Fio::nbd(one()?, &options.target)),

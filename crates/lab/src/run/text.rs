@@ -123,12 +123,13 @@ fn part_text(text: &mut String, part: &PartResults) {
     let machine = &begin.machine;
     let _ = writeln!(
         text,
-        "  {}, {}{}, sectors of {} B, driver {}; {}",
+        "  {}, {}{}, sectors of {} B, driver {}{}; {}",
         machine.product,
         if machine.devices > 1 { format!("{} x ", machine.devices) } else { String::new() },
         size::show(machine.bytes),
         machine.sector_bytes,
         machine.driver,
+        machine.groomer.as_ref().map_or_else(String::new, |name| format!(", groomer {name}")),
         begin.purge
     );
     for verdict in &part.verdicts {

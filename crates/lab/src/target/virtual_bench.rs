@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use card::{Built, Nanos, Options, Surroundings, build};
+use card::{Built, Nanos, Options, Policy, Surroundings, build};
 use profile::Driver;
 
 use super::{Bench, Outcome, Problem, Target, Watch};
@@ -23,6 +23,8 @@ pub struct Virtual {
     pub driver: Option<String>,
     /// Parts that are run at once.
     pub at_once: usize,
+    /// The groomer's policy in place of the data sheets'.
+    pub groomer: Option<Policy>,
     /// The cache in front of the devices of parts that are planned with it.
     pub cache: Option<CachePlan>,
 }
@@ -85,6 +87,7 @@ impl VirtualBench {
             // Reviewers plug the external power in, or override the slot's limit.
             surroundings: Surroundings { power_unlimited: true, ..Surroundings::default() },
             driver,
+            policy: target.groomer,
             seed: plan.seed,
             ..Options::default()
         };
@@ -104,6 +107,7 @@ impl VirtualBench {
             format: plan.format.clone(),
             array: plan.array.clone(),
             driver: driver_name,
+            groomer: target.groomer.map(|policy| policy.name().to_string()),
             devices: built.devices.len() as u32,
             bytes: first.bytes(),
             sector_bytes: first.sector_bytes(),

@@ -60,7 +60,7 @@ fn every_protocol_plans_in_both_forms_and_runs_in_a_tiny_one() {
         plans[1].parts.clear();
         plan.parts.iter().flat_map(|part| &part.made).for_each(|made| made.make().expect("a trace"));
         let path = directory.path().join("journal.jsonl");
-        let target = Virtual { scale: 64, driver: protocol.driver.clone(), at_once: 2, cache: None };
+        let target = Virtual { scale: 64, driver: protocol.driver.clone(), groomer: None, at_once: 2, cache: None };
         let journal = Journal::create(&path).expect("a journal");
         let ended = conduct(&plan, &protocol.steady, &target, journal, &[], &Nobody).expect("a journal");
         assert_eq!(ended, Ended::Complete, "{}", file.name);

@@ -60,6 +60,7 @@ fn options() -> Options {
         formats: None,
         arrays: None,
         drivers: None,
+        groomer: None,
         tests: Vec::new(),
         repeat: 1,
         seed: 1,
@@ -349,6 +350,26 @@ fn a_part_that_broke_off_before_it_began_is_whole_once_it_was_done() {
     std::fs::write(&journal, format!("{plan}\n{broke}\n")).expect("written");
     let run = Run::open(&path).expect("a run");
     assert_eq!((run.parts[0].complete, run.parts[0].broke.as_deref()), (false, Some("no device")));
+}
+
+#[test]
+fn a_groomer_takes_the_place_of_the_data_sheets() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let steps = |groomer: Option<&str>| {
+        let path = directory.path().join(groomer.unwrap_or("sheet"));
+        let asked = Options { groomer: groomer.map(String::from), ..options() };
+        begin(&path, asked).conduct(&Nobody).expect("a journal");
+        let run = Run::open(&path).expect("a run");
+        assert_eq!(run.parts[0].begin.as_ref().expect("begun").machine.groomer.as_deref(), groomer);
+        format!("{:?}", run.parts[0].steps)
+    };
+    assert_eq!(steps(None), steps(Some("fifo")), "the sheet's own");
+    assert_ne!(steps(None), steps(Some("lifetime")), "one that keeps several streams apart does the same");
+    let wrong = Options { groomer: Some("lazy".into()), ..options() };
+    let protocol = from_toml("small.toml", PROTOCOL).expect("sound");
+    let begun = Session::begin(&directory.path().join("lazy"), protocol, PROTOCOL, wrong, vec!["vsl".into()], 2);
+    let error = begun.err().expect("no groomer").to_string();
+    assert!(error.contains("'lazy' is no groomer; there are: fifo,"), "{error}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ def run_protocol(
     formats: Sequence[str] | None = None,
     arrays: Sequence[str] | None = None,
     drivers: Sequence[str] | None = None,
+    groomer: str | None = None,
     tests: Sequence[str] = (),
     repeat: int = 1,
     seed: int = 1,
@@ -42,7 +43,7 @@ def run_protocol(
     others are done, with the error of each part that failed, whose name is noted on it.
     """
     options = {"target": "virtual", "devices": devices or [], "quick": not full, "tests": tests, "repeat": repeat, "seed": seed}
-    options |= {"formats": formats, "arrays": arrays, "drivers": drivers, "scale": scale}
+    options |= {"formats": formats, "arrays": arrays, "drivers": drivers, "groomer": groomer, "scale": scale}
     asked = {"protocol": fspath(protocol), "directory": fspath(directory), "options": options}
     run = _openvsl.ProtocolRun(json.dumps(asked, default=list))
     pending, failed = run.pending(), list[Exception]()

@@ -32,6 +32,10 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure>
         return Err(Failure::invalid(format!("--driver {} with a {target} device", choice.driver.join(", ")))
             .help("a real device is driven by this host; --driver is for data sheets"));
     }
+    if let Some(policy) = choice.groomer.filter(|_| target != "virtual") {
+        return Err(Failure::invalid(format!("--groomer {} with a {target} device", policy.name()))
+            .help("`vsl config DEVICE groomer` chooses that of an attached device; --groomer is for data sheets"));
+    }
     let cache = choice.cache.plan()?;
     if let Some(cache) = cache.as_ref().filter(|_| target != "virtual") {
         return Err(Failure::invalid(format!("--cache {} with a {target} device", cache.profile))
@@ -44,6 +48,7 @@ pub fn options(choice: &Choice, protocol: &Protocol) -> Result<Options, Failure>
         formats: some(&choice.format),
         arrays: some(&choice.array),
         drivers: some(&choice.driver),
+        groomer: choice.groomer.map(|policy| policy.name().into()),
         tests: choice.test.clone(),
         repeat: choice.repeat,
         seed: choice.seed,

@@ -172,6 +172,7 @@ impl Target for Fio {
             format: None,
             array: None,
             driver: format!("{}, engine {}", self.version, self.engine),
+            groomer: None,
             devices: 1,
             bytes: self.bytes,
             sector_bytes: self.sector_bytes,
