@@ -354,22 +354,41 @@ fn a_part_that_broke_off_before_it_began_is_whole_once_it_was_done() {
 
 #[test]
 fn a_groomer_takes_the_place_of_the_data_sheets() {
+    const WRITTEN_TWICE: &str = r#"
+name = "twice"
+title = "Twice"
+description = "A small device is written over at random"
+follows = "Nobody"
+devices = ["mqsim-reference"]
+[[test]]
+name = "writes"
+title = "Writes"
+workload = "random-write-4k"
+[[test.stage]]
+name = "over"
+role = "measure"
+written = 2.0
+"#;
     let directory = tempfile::tempdir().expect("a directory");
-    let steps = |groomer: Option<&str>| {
+    let begun = |groomer: Option<&str>| {
+        let protocol = from_toml("twice.toml", WRITTEN_TWICE).expect("sound");
+        let devices = vec!["mqsim-reference".into()];
+        let asked = Options { devices, groomer: groomer.map(String::from), ..options() };
         let path = directory.path().join(groomer.unwrap_or("sheet"));
-        let asked = Options { groomer: groomer.map(String::from), ..options() };
-        begin(&path, asked).conduct(&Nobody).expect("a journal");
-        let run = Run::open(&path).expect("a run");
-        assert_eq!(run.parts[0].begin.as_ref().expect("begun").machine.groomer.as_deref(), groomer);
-        format!("{:?}", run.parts[0].steps)
+        (Session::begin(&path, protocol, WRITTEN_TWICE, asked, vec!["vsl".into()], 2), path)
     };
-    assert_eq!(steps(None), steps(Some("fifo")), "the sheet's own");
-    assert_ne!(steps(None), steps(Some("lifetime")), "one that keeps several streams apart does the same");
-    let wrong = Options { groomer: Some("lazy".into()), ..options() };
-    let protocol = from_toml("small.toml", PROTOCOL).expect("sound");
-    let begun = Session::begin(&directory.path().join("lazy"), protocol, PROTOCOL, wrong, vec!["vsl".into()], 2);
-    let error = begun.err().expect("no groomer").to_string();
-    assert!(error.contains("'lazy' is no groomer; there are: fifo,"), "{error}");
+    let written = |groomer| {
+        let (session, path) = begun(groomer);
+        session.expect("begun").conduct(&Nobody).expect("a journal");
+        let part = &Run::open(&path).expect("a run").parts[0];
+        assert_eq!(part.begin.as_ref().expect("begun").machine.groomer.as_deref(), groomer);
+        part.steps[0].device_use.as_ref().expect("flash").media_written_bytes
+    };
+    let own = written(None);
+    assert_eq!(own, written(Some("greedy")), "the sheet's own");
+    assert_ne!(own, written(Some("fifo")));
+    let error = begun(Some("lazy")).0.err().expect("no groomer").to_string();
+    assert!(error.contains("'lazy' is no groomer; there are: greedy,"), "{error}");
 }
 
 #[test]
