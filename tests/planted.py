@@ -52,7 +52,10 @@ class Programs:
         """Builds something with cargo, and notes the programs that came of it."""
         # Dependencies are those of every other build. A defect leaves variables unused and code unreachable: no news.
         command = ["cargo", words[0], "--quiet", *words[1:], "--locked", "--message-format=json", "--target-dir", str(TARGET)]
-        built = subprocess.run(command, cwd=COPY, stdout=subprocess.PIPE, text=True)
+        # To cargo a crate of the copy is the crate that it was copied from, and what is built of one would count as the other's: with
+        # a wrapper, here one that does nothing, crates of a workspace are told apart, and dependencies are still shared.
+        environment = {**os.environ, "RUSTC_WORKSPACE_WRAPPER": "/usr/bin/env"}
+        built = subprocess.run(command, cwd=COPY, env=environment, stdout=subprocess.PIPE, text=True)
         messages = [json.loads(line) for line in built.stdout.splitlines()]
         if built.returncode != 0:
             said = [message["message"] for message in messages if message["reason"] == "compiler-message"]

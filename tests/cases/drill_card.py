@@ -1,4 +1,4 @@
-"""Drills on an emulated card: heat and a used-up reserve slow its writes down, both end by command; a power cut and a dead die lose nothing answered."""
+"""Drills on an emulated card: heat and a used-up reserve slow its writes down, both end by command; a power cut, a dead die and old data lose nothing answered."""
 
 from harness import MIB, Device, World, check, equal
 from harness.fio import fio
@@ -65,7 +65,36 @@ def run(world: World) -> None:
     equal(world.vsl("status", "card", "--field", "health").out.strip(), "healthy", "health with die 0 back")
     # Its client is still there.
     world.vsl("detach", "card", "--force")
+    aged(world)
     adaptive(world)
+
+
+def aged(world: World) -> None:
+    """A drive of three-bit cells whose data are ten years old: they are read again and again, and are what they were."""
+    path = world.dir / "old.vsl"
+    world.vsl("create", path, "--emulate", "samsung-pm9a3-960", "--scale", 1024, "--drills")
+    world.vsl("attach", path)
+    device = Device("old", path, 0, world.servers.uri("old"))
+    handle = connect(device)
+    for number in range(5 * CHUNKS):
+        handle.pwrite(chunk(number), number * CHUNK)
+
+    def retries() -> int:
+        before = int(world.vsl("status", "old", "--field", "read_retries").out)
+        for number in range(CHUNKS):
+            equal(bytes(handle.pread(CHUNK, number * CHUNK)), chunk(number), f"chunk {number} of old data")
+        return int(world.vsl("status", "old", "--field", "read_retries").out) - before
+
+    equal(retries(), 0, "retries of new data")
+    said = world.vsl("drill", "old", "age", "--days", 3650).out
+    check("3650 days older" in said, said)
+    check(retries() > CHUNKS, "old data took hardly a retry")
+    for number in range(CHUNKS):
+        handle.pwrite(chunk(number), number * CHUNK)
+    handle.flush()
+    world.vsl("drill", "old", "undo", "age")
+    equal(retries(), 0, "retries when the drill is over")
+    world.vsl("detach", "old", "--force")
 
 
 def adaptive(world: World) -> None:

@@ -45,8 +45,8 @@ pub struct Change {
     pub sectors: u32,
     /// What a write belongs together with.
     pub placement: u8,
-    /// The first page of the map that was not looked up for it yet.
-    page: u32,
+    /// The first and the last page of the map that a write changes.
+    pages: (u32, u32),
     /// When it is through link and front end.
     through: Nanos,
 }
@@ -239,7 +239,8 @@ impl Controller {
             }
             Op::Write | Op::Trim => self.arrive(back, tag, request),
             Op::Flush => {
-                let mut flush = Change { tag, op: Op::Flush, lba: 0, sectors: 0, placement: 0, page: 0, through: now };
+                let mut flush =
+                    Change { tag, op: Op::Flush, lba: 0, sectors: 0, placement: 0, pages: (0, 0), through: now };
                 if !self.take(back, &mut flush) {
                     self.waiting.push_back(flush);
                 }
@@ -248,7 +249,7 @@ impl Controller {
         true
     }
 
-    /// The layer takes a read, unless it works on as many as it can.
+    /// Looks a read up in the map and has it fetched. False where the layer works on as many as it can.
     fn read(&mut self, back: &mut impl Back, tag: u32, request: &Request) -> bool {
         let sector = self.geometry.sector_bytes;
         if let Some(map) = &self.map {
@@ -259,7 +260,7 @@ impl Controller {
         }
     }
 
-    /// Has the pages of the map that a read needs still come, one after another, and the read fetched then.
+    /// Has a read fetched once the pages of the map that it needs still have come, one after another.
     fn look_up(&mut self, back: &mut impl Back, pages: RangeInclusive<u32>, tag: u32, request: &Request) -> bool {
         let last = *pages.end();
         let Some(page) = self.map_is_away(back, pages) else { return self.fetch(back, tag, request) };
@@ -299,6 +300,17 @@ impl Controller {
             back.read_map(page, map.place(page, &self.geometry), map.page_bytes());
         }
         Some(page)
+    }
+
+    /// The pages of the map that a write to these sectors changes: from now on what of them is in memory stays, and the rest comes.
+    fn keep_of_map(&mut self, back: &mut impl Back, lba: u64, sectors: u32) -> (u32, u32) {
+        let Some(map) = &mut self.map else { return (0, 0) };
+        let (first, last) = map.pages(lba, sectors.into()).into_inner();
+        map.keep(first..=last);
+        for page in first..=last {
+            self.map_is_away(back, page..=page);
+        }
+        (first, last)
     }
 
     /// Goes on with the reads that waited for a page of the map.
@@ -352,12 +364,9 @@ impl Controller {
         if self.waiting.len() < LONG_LINE {
             back.ftl().hint_write(lba);
         }
-        let looked_up = self.map.as_ref().map_or(0..=0, |map| map.pages(lba, u64::from(bytes / sector)));
-        if bytes > 0 {
-            self.map_is_away(back, looked_up.clone());
-        }
+        let pages = if bytes > 0 { self.keep_of_map(back, lba, bytes / sector) } else { (0, 0) };
         let (op, sectors, placement) = (request.op, request.bytes / sector, request.placement);
-        let mut change = Change { tag, op, lba, sectors, placement, page: *looked_up.start(), through };
+        let mut change = Change { tag, op, lba, sectors, placement, pages, through };
         if self.lead.is_none() {
             self.arriving.push_back(change);
         } else if !self.waiting.is_empty() || !self.take(back, &mut change) {
@@ -367,21 +376,25 @@ impl Controller {
 
     /// The layer takes as much of a change as it can. Returns whether it took all.
     fn take(&mut self, back: &mut impl Back, change: &mut Change) -> bool {
+        let over = self.hand_over(back, change);
+        if over
+            && change.op == Op::Write
+            && let Some(map) = &mut self.map
+        {
+            map.let_go(change.pages.0..=change.pages.1);
+        }
+        over
+    }
+
+    /// Hands as much of a change to the layer as it takes, once what it needs of the map is there. Returns whether that was all.
+    fn hand_over(&mut self, back: &mut impl Back, change: &mut Change) -> bool {
         let now = back.now();
         if self.health == Health::ReadOnly && change.op != Op::Flush {
             self.answer(back, 1, now, change.tag, Err(Failure::ReadOnly));
             return true;
         }
-        if change.op == Op::Write
-            && let Some(map) = &self.map
-        {
-            let last = *map.pages(change.lba, change.sectors.into()).end();
-            if let Some(page) = self.map_is_away(back, change.page..=last) {
-                // Those in front of it were there: it does not matter whether they still are when this one came.
-                change.page = page;
-                return false;
-            }
-            change.page = last + 1;
+        if change.op == Op::Write && self.map_is_away(back, change.pages.0..=change.pages.1).is_some() {
+            return false;
         }
         match back.take(change) {
             Admission::Busy => return false,

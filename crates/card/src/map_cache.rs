@@ -40,6 +40,8 @@ pub(crate) struct MapCache {
     places: Vec<u32>,
     /// Of each place: its page, and whether it was used since the hand passed.
     held: Vec<(u32, bool)>,
+    /// Of each page: writes that wait to change it, until which it stays.
+    writes: Vec<u32>,
     most: usize,
     hand: usize,
     /// Pages read so far.
@@ -62,6 +64,7 @@ impl MapCache {
             page_bytes: cache.page_bytes,
             places: vec![AWAY; pages as usize],
             held: Vec::with_capacity(most as usize),
+            writes: vec![0; pages as usize],
             most: most as usize,
             hand: 0,
             reads: 0,
@@ -119,31 +122,50 @@ impl MapCache {
         !self.waiting.is_empty()
     }
 
+    /// A write comes that changes these pages: what of them is in memory, or comes, stays until it is taken.
+    pub fn keep(&mut self, pages: RangeInclusive<u32>) {
+        self.writes_of(pages).for_each(|writes| *writes += 1);
+    }
+
+    /// It was taken, or refused.
+    pub fn let_go(&mut self, pages: RangeInclusive<u32>) {
+        self.writes_of(pages).for_each(|writes| *writes -= 1);
+    }
+
+    fn writes_of(&mut self, pages: RangeInclusive<u32>) -> impl Iterator<Item = &mut u32> {
+        let (first, last) = pages.into_inner();
+        self.writes.iter_mut().skip(first as usize).take((last - first + 1) as usize)
+    }
+
     /// A page was read: it is in memory. Gives the reads that waited for it, in order, each with the pages behind it that it needs.
     pub fn came(&mut self, page: u32) -> Vec<(RangeInclusive<u32>, u32, Request)> {
-        let place = if self.held.len() < self.most {
-            self.held.push((page, true));
-            self.held.len() - 1
-        } else {
-            let place = self.make_room();
+        // Where writes wait for more pages than there is room for, there is room for them all the same.
+        while self.held.len() >= self.most
+            && let Some(place) = self.least_needed()
+        {
             self.places[self.held[place].0 as usize] = AWAY;
-            self.held[place] = (page, true);
-            place
-        };
-        self.places[page as usize] = place as u32;
+            self.held.swap_remove(place);
+            if let Some((moved, _)) = self.held.get(place) {
+                self.places[*moved as usize] = place as u32;
+            }
+        }
+        self.places[page as usize] = self.held.len() as u32;
+        self.held.push((page, true));
         let waited = self.waiting.extract_if(.., |waiting| waiting.page == page);
         waited.map(|it| (page + 1..=it.last, it.tag, it.request)).collect()
     }
 
     /// The place whose page goes.
-    fn make_room(&mut self) -> usize {
-        loop {
-            let at = self.hand;
-            self.hand = (at + 1) % self.held.len();
-            if !std::mem::take(&mut self.held[at].1) {
-                return at;
+    fn least_needed(&mut self) -> Option<usize> {
+        for _ in 0..=2 * self.held.len() {
+            let at = self.hand % self.held.len();
+            self.hand = at + 1;
+            let (page, used) = &mut self.held[at];
+            if self.writes[*page as usize] == 0 && !std::mem::take(used) {
+                return Some(at);
             }
         }
+        None
     }
 }
 
@@ -181,6 +203,23 @@ mod tests {
         fetch(&mut cache, 5);
         assert_eq!([1, 2, 3, 4, 5].map(|page| cache.missing(page..=page)), [None, Some(2), None, None, None]);
         assert_eq!((cache.missing(1..=5), cache.reads()), (Some(2), 6), "the first that is away");
+    }
+
+    #[test]
+    fn what_writes_wait_for_stays_however_many_they_are() {
+        let mut cache = cache();
+        for page in 0..6 {
+            cache.keep(page..=page + 1);
+        }
+        (0..6).for_each(|page| fetch(&mut cache, page));
+        assert_eq!(cache.missing(0..=5), None);
+        for page in 0..6 {
+            cache.let_go(page..=page + 1);
+        }
+        fetch(&mut cache, 9);
+        assert_eq!((cache.held.len(), cache.missing(9..=9)), (4, None));
+        let held = (0..10).filter(|page| cache.missing(*page..=*page).is_none()).count();
+        assert_eq!(held, 4, "and every page is known by its place");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct EmulateOptions {
 /// Makes a new device file (sparse) that emulates one module of a flash card. A file in memory (`/dev/shm`) keeps it in memory.
 ///
 /// # Errors
-/// The file exists, there is no such flash card, the options do not fit it, or the operating system failed.
+/// The file exists, there is no such card or drive, the options do not fit it, or the operating system failed.
 pub fn create_emulated(path: &Path, options: &EmulateOptions) -> Result<Info, CreateError> {
     create_with(&[path], superblock(&options.profile, options.emulation, &options.format)?)
 }
@@ -45,7 +45,7 @@ pub(crate) fn flash_card(name: &str) -> Result<(Profile, Flash), String> {
     let profile = profile::find(name).map_err(|error| error.to_string())?;
     match profile.flash().cloned() {
         Some(flash) => Ok((profile, flash)),
-        None => Err(format!("{name} is a {}: only flash cards can be emulated", profile.kind())),
+        None => Err(format!("{name} is a {}: what can be emulated is flash without a bridge in front", profile.kind())),
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn superblock(name: &str, emulation: Emulation, options: &FormatOptio
     check_label("label", &options.label)?;
     let invalid = |name, value: String, expected| FormatError::Invalid { name, value, expected };
     let (profile, flash) =
-        flash_card(name).map_err(|why| invalid("profile", name.into(), format!("a flash card: {why}")))?;
+        flash_card(name).map_err(|why| invalid("profile", name.into(), format!("a flash card or a drive: {why}")))?;
     card::check_scale(&profile, emulation.scale)
         .map_err(|why| invalid("scale", emulation.scale.to_string(), format!("one that is possible: {why}")))?;
     let format = Format::from(options.capacity);

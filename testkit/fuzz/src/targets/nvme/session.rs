@@ -1,4 +1,5 @@
-//! The NVMe server as it runs, over a socket pair: a handshake, then commands and data cut, garbled, or left alone in the middle.
+//! The NVMe server as it runs, over a socket pair: a handshake, then commands and data cut, garbled, or left alone in the middle. Of two
+//! devices, one of which has zones.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -7,11 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use device::{Device, MediaFormat};
+use device::{Device, MediaFormat, ZoneShape};
 use export::Worker;
 use export::nvme::{Export, Options, Server};
 use media::{Geometry, Memory};
-use nvme::command::{admin, fabrics, nvm};
+use nvme::command::{admin, fabrics, nvm, zone};
 use nvme::fabrics::{ANY_CONTROLLER, Connect, subsystem_name};
 use nvme::initiator::{ConnectOptions, Controller, Host, IoQueue, Namespace};
 use nvme::pdu::{self, COMMON_BYTES, Common, Digests, Init, Kind, Transfer, flag};
@@ -25,18 +26,21 @@ use crate::targets::{Target, choices};
 
 pub const TARGET: Target = Target {
     name: "nvme-session",
-    about: "the NVMe server over a socket: queues, commands, ranges, data, R2Ts, fused pairs, abrupt ends",
+    about: "the NVMe server over a socket: queues, commands, ranges, zones, data, R2Ts, fused pairs, abrupt ends",
     weight: 10,
     corpus: choices,
     words: &[],
     run,
 };
 
-/// Size of the device, bytes. Small, so that its content does not count as memory that grows.
-const BYTES: u64 = 2 << 20;
 const SECTOR: u64 = 512;
-/// The first sector that no well-formed command of a hostile host writes to.
-const OURS: u64 = BYTES / SECTOR - 8;
+/// Sectors of the device without zones. Few, so that its content does not count as memory that grows.
+const SECTORS: u64 = 4096;
+/// From the first sector of a zone to that of the next, and how many zones there are.
+const ZONE: u64 = 512;
+const ZONES: u32 = 12;
+/// The last sectors of a device, to which no well-formed command of a hostile host writes.
+const OURS: u64 = 8;
 const HOSTILE: &str = "nqn.hostile";
 
 /// A server, the thread that leads its handshakes, and a host that behaves.
@@ -49,11 +53,12 @@ struct Running {
     witness: IoQueue<UnixStream>,
     _witness: Controller<UnixStream>,
     namespace: Namespace,
+    zoned: bool,
     rounds: u8,
 }
 
-fn start() -> Running {
-    let device = Worker::spawn("hostile", |_| {
+fn start(zoned: bool) -> Running {
+    let device = Worker::spawn("hostile", move |_| {
         let geometry = Geometry {
             dies: 1,
             parity: 0,
@@ -66,14 +71,19 @@ fn start() -> Running {
         };
         let mut media = Memory::new(geometry);
         let format = MediaFormat {
-            sectors: BYTES / SECTOR,
+            sectors: SECTORS,
             max_request_bytes: 64 << 10,
             checkpoint_interval: 2048,
-            policy: ftl::Policy::default(),
+            policy: if zoned { ftl::Policy::Zones } else { ftl::Policy::default() },
             uuid: uuid::Uuid::from_u128(1),
             key: None,
         };
-        Device::format_media(&mut media, &format).expect("sizes that fit together");
+        let zones = ZoneShape { size: ZONE, capacity: ZONE - 1, count: ZONES, active: 4 };
+        let formatted = match zoned {
+            true => Device::format_zoned(&mut media, &format, zones),
+            false => Device::format_media(&mut media, &format),
+        };
+        formatted.expect("sizes that fit together");
         Device::on_media(Box::new(media), false)
     });
     let device = device.expect("a device in memory");
@@ -103,16 +113,24 @@ fn start() -> Running {
             }
         }
     });
-    Running { hosts, gone, subsystem, owner, witness, _witness: admin, namespace, rounds: 0 }
+    Running { hosts, gone, subsystem, owner, witness, _witness: admin, namespace, zoned, rounds: 0 }
 }
 
 impl Running {
-    /// Writes and reads something: a host that behaves is served as ever.
+    fn sectors(&self) -> u64 {
+        if self.zoned { ZONE * u64::from(ZONES) } else { SECTORS }
+    }
+
+    /// Writes and reads something, or reads zones, which are the hostile host's: a host that behaves is served as ever.
     fn witness(&mut self) {
         self.rounds = self.rounds.wrapping_add(1);
         let data = vec![self.rounds; 4096];
-        self.witness.write(&self.namespace, OURS, data.clone()).expect("the witness is served");
-        assert!(self.witness.read(&self.namespace, OURS, 8).expect("the witness is served") == data);
+        let at = self.sectors() - OURS;
+        if !self.zoned {
+            self.witness.write(&self.namespace, at, data.clone()).expect("the witness is served");
+        }
+        let read = self.witness.read(&self.namespace, at, 8).expect("the witness is served");
+        assert!(read == data || self.zoned);
         self.owner.keep_alive().expect("its controller is served");
     }
 }
@@ -156,20 +174,56 @@ fn connect(choices: &mut Choices, running: &Running) -> (Connect, bool) {
     (connect, sound && is_io)
 }
 
-/// Where a hostile host goes: never where the witness is.
-fn range(choices: &mut Choices) -> (u64, u32) {
-    let first = choices.below(OURS as usize) as u64;
-    let count = (1 + choices.below(128) as u64).min(OURS - first);
+/// Where a hostile host goes on a device of so many sectors: never where the witness is.
+fn range(choices: &mut Choices, sectors: u64) -> (u64, u32) {
+    let end = sectors - OURS;
+    let first = choices.below(end as usize) as u64;
+    let count = (1 + choices.below(128) as u64).min(end - first);
     if !choices.one_in(12) {
         return (first, count as u32);
     }
     let first = choices.hostile(first);
-    let beyond = if first < BYTES / SECTOR { first + BYTES / SECTOR } else { first };
+    let beyond = if first < sectors { first + sectors } else { first };
     (beyond, choices.hostile(count) as u32 & 0xffff)
 }
 
-fn io(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>, u32) {
-    let (first, count) = range(choices);
+/// A command of the zoned command set: the entry, the bytes that go with it, and how many come back.
+fn zoned(choices: &mut Choices, cid: u16, (first, count): (u64, u32)) -> (Sqe, u32, u32) {
+    // A zone's beginning more often than not.
+    let first = if choices.one_in(6) { first } else { first / ZONE * ZONE };
+    let place = |opcode| Sqe::new(opcode, cid, 1).with(10, first as u32).with(11, (first >> 32) as u32);
+    match choices.below(6) {
+        0 => {
+            let all = u32::from(choices.one_in(8)) << 8;
+            let action = if choices.one_in(12) { choices.byte().into() } else { 1 + choices.below(4) as u32 };
+            (place(zone::MANAGEMENT_SEND).with(13, all | action), 0, 0)
+        }
+        1 => {
+            let dwords = 1 + choices.below(2048) as u32;
+            let asks = if choices.one_in(6) { choices.u32() } else { (choices.below(6) as u32) << 8 };
+            (place(zone::MANAGEMENT_RECEIVE).with(12, dwords - 1).with(13, asks), 0, 4 * dwords)
+        }
+        2 | 3 => (place(zone::APPEND).with(12, count.saturating_sub(1) & 0xffff), count * SECTOR as u32, 0),
+        4 => (place(nvm::WRITE).with(12, count.saturating_sub(1) & 0xffff), count * SECTOR as u32, 0),
+        _ => (place(nvm::READ).with(12, count.saturating_sub(1) & 0xffff), 0, count * SECTOR as u32),
+    }
+}
+
+/// A command with its data: in its capsule, or sent when the server asks for them.
+fn with_data(choices: &mut Choices, entry: Sqe, from: u32, to: u32) -> (Sqe, Vec<u8>, u32) {
+    if from > 0 && from <= pdu::IN_CAPSULE_BYTES && !choices.one_in(3) {
+        return (entry.with_data(Data::InCapsule(from)), vec![entry.cid() as u8; from as usize], 0);
+    }
+    (entry.with_data(Data::Transport(from + to)), Vec::new(), to)
+}
+
+fn io(choices: &mut Choices, cid: u16, running: &Running) -> (Sqe, Vec<u8>, u32) {
+    let sectors = running.sectors();
+    let (first, count) = range(choices, sectors);
+    if running.zoned && !choices.one_in(4) {
+        let (entry, from, to) = zoned(choices, cid, (first, count));
+        return with_data(choices, entry, from, to);
+    }
     let opcode = match choices.below(10) {
         0 => nvm::FLUSH,
         1 | 2 => nvm::READ,
@@ -189,7 +243,7 @@ fn io(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>, u32) {
             entry = entry.with(10, ranges as u32).with(11, 4);
             let mut data = vec![0; 16 * (ranges + 1)];
             for range_bytes in data.chunks_exact_mut(16) {
-                let (first, count) = range(choices);
+                let (first, count) = range(choices, sectors);
                 range_bytes[4..8].copy_from_slice(&count.to_le_bytes());
                 range_bytes[8..].copy_from_slice(&first.to_le_bytes());
             }
@@ -198,11 +252,11 @@ fn io(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>, u32) {
             return (entry.with_data(kind(data.len() as u32)), data, 0);
         }
         nvm::COPY => {
-            let (first, count) = range(choices);
+            let (first, count) = range(choices, sectors);
             let mut data = vec![0; 32];
             data[8..16].copy_from_slice(&first.to_le_bytes());
             data[16..18].copy_from_slice(&(count.saturating_sub(1) as u16).to_le_bytes());
-            let target = choices.below(OURS as usize - 128) as u64;
+            let target = choices.below((sectors - OURS - 128) as usize) as u64;
             let entry = entry.with(10, target as u32).with(11, 0).with(12, 0);
             return (entry.with_data(Data::InCapsule(32)), data, 0);
         }
@@ -216,10 +270,7 @@ fn io(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>, u32) {
         1 => entry.with_fuse(Fuse::Second),
         _ => entry,
     };
-    if from > 0 && from <= pdu::IN_CAPSULE_BYTES && !choices.one_in(3) {
-        return (entry.with_data(Data::InCapsule(from)), vec![cid as u8; from as usize], 0);
-    }
-    (entry.with_data(Data::Transport(from + to)), Vec::new(), to)
+    with_data(choices, entry, from, to)
 }
 
 fn admin(choices: &mut Choices, cid: u16) -> Sqe {
@@ -269,7 +320,7 @@ fn script(choices: &mut Choices, running: &Running) -> Script {
         let cid = if choices.one_in(24) { cid / 2 } else { cid };
         let (entry, data, read) = match connect.queue {
             0 => (admin(choices, cid), Vec::new(), 0),
-            _ => io(choices, cid),
+            _ => io(choices, cid, running),
         };
         let mut capsule = unit(&pdu::command(&entry, data.len(), digests, 4), &data, digests);
         sound &= !garble(choices, &mut capsule, 40) && asked.insert(cid, read).is_none();
@@ -420,10 +471,11 @@ fn exchange(mut socket: UnixStream, choices: &mut Choices, script: &mut Script, 
 }
 
 fn run(input: &[u8]) {
-    static RUNNING: OnceLock<Mutex<Running>> = OnceLock::new();
-    let running = RUNNING.get_or_init(|| Mutex::new(start()));
-    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    static RUNNING: [OnceLock<Mutex<Running>>; 2] = [OnceLock::new(), OnceLock::new()];
     let choices = &mut Choices::new(input);
+    let zoned = choices.one_in(3);
+    let running = RUNNING[usize::from(zoned)].get_or_init(|| Mutex::new(start(zoned)));
+    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
     let mut script = script(choices, &running);
     let abrupt = choices.one_in(4);
     let (host, server) = UnixStream::pair().expect("a socket pair");
