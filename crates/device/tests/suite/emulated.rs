@@ -151,7 +151,9 @@ fn bad_options_are_named() {
         Err(device::CreateError::Format(error @ FormatError::Invalid { .. })) => error.to_string(),
         other => panic!("{other:?}"),
     };
-    assert!(message(&options("wd-re3", EMULATION)).contains("wd-re3 is a spinning disk: what can be emulated is flash"));
+    assert!(
+        message(&options("wd-re3", EMULATION)).contains("wd-re3 is a spinning disk: what can be emulated is flash")
+    );
     assert!(message(&options("nothing", EMULATION)).contains("there are: iodrive-320-mlc"));
     let mut huge = options("iodrive-320-mlc", EMULATION);
     huge.format.capacity = Capacity::Bytes(400_000_000_000);
