@@ -650,6 +650,9 @@ fn a_cache_of_single_cells_needs_no_retries() {
         sheet.retry = Some(profile::Retry { first_days: 1.0, steps_per_doubling: 9.0, most: 9, step_us: 60.0 });
     });
     nand.program(0, 1, page(0, 0), 8192);
+    while nand.done().is_none() {
+        nand.step().expect("a program is under way");
+    }
     nand.read(20 * DAY, 2, page(0, 0), 4096, HOST);
     run(&mut nand);
     assert_eq!((nand.counts().retries, nand.counts().folds), (0, 1), "it was folded later, in quiet times");
