@@ -72,7 +72,7 @@ def run(world: World) -> None:
 def aged(world: World) -> None:
     """A drive of three-bit cells whose data are ten years old: they are read again and again, and are what they were."""
     path = world.dir / "old.vsl"
-    world.vsl("create", path, "--emulate", "samsung-pm9a3-960", "--scale", 1024, "--drills")
+    world.vsl("create", path, "--emulate", "samsung-pm9a3-960", "--scale", 144, "--drills")
     world.vsl("attach", path)
     device = Device("old", path, 0, world.servers.uri("old"))
     handle = connect(device)
