@@ -55,7 +55,7 @@ const SHEETS: &[&str] = &[
     include_str!("../profiles/samsung-980-pro-1tb.toml"),
     include_str!("../profiles/samsung-980-1tb.toml"),
     include_str!("../profiles/kioxia-bg4-1tb.toml"),
-    include_str!("../profiles/kioxia-bg4-1tb-unlent.toml"),
+    include_str!("../profiles/kioxia-bg4-1tb-no-hmb.toml"),
     include_str!("../profiles/samsung-840-evo-120.toml"),
     include_str!("../profiles/samsung-pm9a3-960.toml"),
     include_str!("../profiles/solidigm-p5520-1920.toml"),

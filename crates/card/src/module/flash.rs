@@ -156,7 +156,7 @@ impl Back for Flash {
 
     fn read_map(&mut self, page: u32, at: PageAddr, bytes: u32) {
         let Chips { nand, now, .. } = &mut self.layer.medium;
-        nand.read(*now, MAP_READS | u64::from(page), at, bytes, Class::Host { first: false });
+        nand.read_map(*now, page, at, bytes);
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ftl::NO_SLOT;
 use media::PageAddr;
 use media::drill::{CutReport, DrillMedia, Unsynced};
-use media::nand::Nanos;
+use media::nand::DAY;
 use random::SplitMix64;
 
 use super::error::invalid;
@@ -21,8 +21,6 @@ use crate::{Device, FormatError};
 const STALL_MAX_MS: u64 = 60_000;
 /// The most by which data become older, days.
 const AGE_MAX_DAYS: u32 = 3650;
-/// One day of the model.
-const DAY: Nanos = 86_400_000_000_000;
 /// Most sectors of one drill.
 const SECTORS_MAX: u64 = 4096;
 

@@ -246,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn data_have_grown_old_after_a_pause_of_months_on_a_smaller_device_too() {
+        let mut rows = rows().expect("the built-in rows");
+        rows.retain(|row| row.device == "samsung-840-evo-120");
+        let sources = sources().expect("the built-in sources");
+        let profile_of = |name: &str| profile::find(name).map_err(|error| error.to_string());
+        let measured = measure(&rows, &sources, &Settings::default(), &profile_of, &|_, _| ControlFlow::Continue(()));
+        let values: Vec<f64> = measured.iter().map(|row| row.value.expect("run")).collect();
+        // MB/s; published are about 500, and 50 to 100 after some months.
+        assert!(values[0] > 450.0 && (50.0..100.0).contains(&values[1]), "{values:?}");
+    }
+
+    #[test]
     fn a_row_that_cannot_be_run_says_why_and_the_others_run() {
         let mut rows = rows().expect("the built-in rows");
         rows.retain(|row| row.device == "sata-ssd-64" && row.workload == "seq-read-1k");

@@ -21,10 +21,10 @@ pub struct DeviceUse {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<WriteAmplification>,
     /// Times that a page was read again, because its data are old.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub read_retries: u64,
     /// Pages of its own map that a drive read from flash.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub map_reads: u64,
     /// Erase blocks erased.
     pub erases: u64,
@@ -67,7 +67,7 @@ pub struct DeviceUse {
     pub objects: Option<ObjectsUse>,
 }
 
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

@@ -37,6 +37,7 @@ use wheel::Wheel;
 
 pub use front::FrontEnd;
 pub use paced::{Paced, inner_geometry};
+pub use retry::DAY;
 pub use server::Server;
 pub use timing::{Rate, Timing, micros};
 pub use wear::{FAILED_WHEN_RATED, SHAPE, Wear};
@@ -339,6 +340,11 @@ impl Nand {
     /// A host read of `bytes` that needs no cells: it takes the data path as others do, and nothing else.
     pub fn pass(&mut self, now: Nanos, id: u64, bytes: u32) {
         self.over_the_path(now, Line::Reads, Kind::Pass { first: true }, id, bytes);
+    }
+
+    /// Reads `bytes` of a drive's own map, which lie there.
+    pub fn read_map(&mut self, now: Nanos, page: u32, at: PageAddr, bytes: u32) {
+        self.read(now, MAP_READS | u64::from(page), at, bytes, Class::Host { first: false });
     }
 
     /// Programs `bytes` of a page. The last data page of a stripe takes the stripe's parity with it: the controller makes it of what

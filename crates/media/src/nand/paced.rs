@@ -118,7 +118,7 @@ impl Paced {
 
     /// Reads a page of the drive's own map, of so many bytes, which lies there.
     pub fn read_map(&mut self, page: u32, at: PageAddr, bytes: u32) {
-        self.nand.read(self.now, MAP_READS | u64::from(page), at, bytes, Class::Host { first: false });
+        self.nand.read_map(self.now, page, at, bytes);
     }
 
     /// The next page of the map that came.

@@ -12,7 +12,7 @@ use profile::Retry as Sheet;
 use super::{Nand, Nanos, micros};
 
 /// One day.
-const DAY: f64 = 86_400.0 * 1e9;
+pub const DAY: Nanos = 86_400_000_000_000;
 /// How many times as fast charge is lost at the rated cycles.
 const AT_RATED_CYCLES: f64 = 10.0;
 
@@ -42,7 +42,7 @@ impl Retry {
         Retry {
             first_days: sheet.first_days,
             // Nothing lives for twice the rated cycles.
-            young: (sheet.first_days * DAY / AT_RATED_CYCLES.powi(2)) as Nanos,
+            young: (sheet.first_days * DAY as f64 / AT_RATED_CYCLES.powi(2)) as Nanos,
             steps_per_doubling: sheet.steps_per_doubling,
             most: f64::from(sheet.most),
             step: micros(sheet.step_us),
@@ -59,7 +59,7 @@ impl Retry {
         if age <= self.young {
             return 0.0;
         }
-        let days = age as f64 / DAY * AT_RATED_CYCLES.powf(worn);
+        let days = age as f64 / DAY as f64 * AT_RATED_CYCLES.powf(worn);
         (self.steps_per_doubling * (days / self.first_days).log2()).clamp(0.0, self.most)
     }
 

@@ -566,9 +566,6 @@ fn reads_on_several_planes_wait_for_one_suspension() {
     assert_eq!(nand.counts().suspended, 20);
 }
 
-/// One day.
-const DAY: Nanos = 86_400_000_000_000;
-
 /// Cells whose data are read at once for 10 days; steps of 60 us, two more for each doubling, seven at most.
 fn forgetful(change: impl FnOnce(&mut Sheet)) -> Nand {
     changed(2, 2, |_, sheet| {

@@ -70,8 +70,8 @@ impl Window {
     /// Of these loads, from one moment to another, in intervals.
     pub fn new(loads: &[Load], from: Nanos, until: Nanos, options: &Options) -> Window {
         // Data grow old while nothing is asked for months: nobody needs a row for each second of that.
-        let least = if loads.is_empty() { until.saturating_sub(from) / IDLE_ROWS } else { 1 };
-        let interval = options.interval.max(least.max(1));
+        let least = if loads.is_empty() { until.saturating_sub(from) / IDLE_ROWS } else { 0 };
+        let interval = options.interval.max(least).max(1);
         let classes = SizeClasses::new(loads, options.cells);
         let samples = || (0..classes.count()).map(|_| Samples::new()).collect::<Vec<_>>();
         Window {
