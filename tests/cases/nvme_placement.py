@@ -1,8 +1,12 @@
 """Flexible data placement: an unmodified kernel finds the write streams of a device, and what it writes to each lies apart."""
 
+import random
+import struct
+
 from harness import KIB, MIB, World, check, equal, nvme
 from harness.guest import BACKPORTS, Guest, newer_kernel
 from harness.libnbd import connect
+from harness.servers import Device
 
 OURS = True
 LIMIT = 120
@@ -35,6 +39,7 @@ def run(world: World) -> None:
         handle.shutdown()
         # Whoever says nothing writes as before.
         guest.fio(path, "--rw=randwrite", "--bs=4k", "--size=8m", "--iodepth=16", "--verify=crc32c", "--do_verify=1")
+        are_noted(guest, controller, path, device)
         is_on_a_drive_of_today(world, guest, port)
         equal(guest.errors(), [], f"errors in the log of Linux {guest.version}")
 
@@ -90,6 +95,40 @@ def lies_apart(guest: Guest, path: str, unit: int) -> None:
     equal((after[2], after[4], after[3] <= before[3]), (whole, whole, True), f"blocks left after two handles were renewed: {before}, then {after}")
     guest.run(f"head -c 4096 /bin/busybox > /tmp/a; nvme write {path} -s 4096 -c 0 -z 4096 -d /tmp/a --dir-type=2 --dir-spec=3")
     went_to(3, 1, after, left(guest, path))
+
+
+def are_noted(guest: Guest, controller: str, path: str, device: Device) -> None:
+    """What a host and the groomer do to handles, once events of it are wanted."""
+    equal(events(guest, controller, "-E"), [], "events that nobody asked for")
+    for handle, kinds in [(0, "3,0x80"), (1, "0,0x80"), (2, "0x80")]:
+        guest.run(f"nvme fdp set-events {path} -p {handle} -t {kinds} --enable")
+    guest.run(f"nvme fdp set-events {path} -p 2 -t 0x80")
+    guest.run(f"write_stream {path} 2 {MIB} {BLOCK} 2; write_stream {path} 3 {MIB} {BLOCK} 2; nvme fdp update {path} --pids=1,2")
+    guest.run(f"nvme write {path} -s 4096 -c 0 -z 4096 -d /tmp/a --dir-type=2 --dir-spec=99")
+    found = [(event["type"], event["pid"]) for event in events(guest, controller, "-E")]
+    equal(found, [(0, 1), (3, 99)], "events of the host: handle 1 was given up early, and there is no 99")
+    equal(events(guest, controller, ""), [], "events of the controller, which moved nothing yet")
+    # A tenth is written over and over with the rest: what lives on is moved.
+    # Clients that know of no placements write by handle 0.
+    handle = connect(device)
+    for mib in range(480):
+        handle.pwrite(bytes(MIB), mib * MIB)
+    chosen = random.Random(1)
+    for _ in range(60_000):
+        handle.pwrite(b"r" * BLOCK, chosen.randrange(480 * MIB // BLOCK) * BLOCK)
+    handle.shutdown()
+    moved = events(guest, controller, "")
+    check(0 < len(moved) <= 63 and all(event["type"] == 0x80 and event["pid"] in (0, 1) for event in moved), f"only what was written by handles 0 and 1 is told of: {moved[:3]}")
+    # The tool reads the block at another place than it has in the specification.
+    page = bytes.fromhex(guest.run(f"nvme get-log /dev/{controller} --log-id=0x23 --log-len=4096 --lsi=1 --raw-binary | od -An -v -tx1"))
+    told = [struct.unpack_from("<HQ", page, at + 18) for at in range(64, 64 * (1 + len(moved)), 64)]
+    check(all(blocks > 0 and lba < 512 * MIB // BLOCK for blocks, lba in told), f"blocks that were moved, and the first of them: {told}")
+    check(len({lba for _, lba in told}) > 1, f"not all of them begin at the same block: {told}")
+
+
+def events(guest: Guest, controller: str, which: str) -> list[dict]:
+    """The events of the controller, or of hosts."""
+    return nvme.cli(guest, f"fdp events /dev/{controller} -e 1 {which}")["events"]
 
 
 def went_to(handle: int, blocks: int, before: list[int], after: list[int]) -> list[int]:

@@ -414,6 +414,11 @@ impl Device {
         u64::from(self.core.ftl.left_in_placement(placement)) * u64::from(self.info.sector_bytes)
     }
 
+    /// What the groomer moved out of an erase block since this was asked last, the oldest first; the latest 63 are kept.
+    pub fn next_reclaimed(&mut self) -> Option<ftl::Reclaimed> {
+        self.core.ftl.next_reclaimed()
+    }
+
     /// What is written to a placement from now on goes to another erase block than what was written to it before.
     pub fn renew_placement(&mut self, placement: u8) {
         self.core.ftl.renew_placement(placement);

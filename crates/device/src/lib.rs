@@ -61,9 +61,9 @@ pub use erase::{Certificate, EraseLevel, Erased, sure_erase};
 pub use error::{AttachError, BatchError, CreateError, FormatError, IoError};
 pub use format::{CreateOptions, FormatOptions, Info, MediaFormat, create, create_encrypted, format, inspect};
 pub use ftl::{
-    BatchOp, CLONES_MAX, Changed, Error as LayerError, Held, Quota, SNAPSHOT_NAME_MAX, Snapshot, SnapshotChange,
-    SnapshotClone, SnapshotError, SnapshotId, ZoneAction, ZoneCounts, ZoneError, ZoneShape, ZoneState, ZoneView, Zones,
-    batch_slots,
+    BatchOp, CLONES_MAX, Changed, Error as LayerError, Held, Quota, Reclaimed, SNAPSHOT_NAME_MAX, Snapshot,
+    SnapshotChange, SnapshotClone, SnapshotError, SnapshotId, ZoneAction, ZoneCounts, ZoneError, ZoneShape, ZoneState,
+    ZoneView, Zones, batch_slots,
 };
 #[cfg(feature = "simulation")]
 pub use geometry::allow_tiny_modules;

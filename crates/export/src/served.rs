@@ -118,6 +118,14 @@ impl Served {
         }
     }
 
+    /// What was moved out of an erase block since this was asked last.
+    pub(crate) fn next_reclaimed(&mut self) -> Option<device::Reclaimed> {
+        match self {
+            Served::Device(device, _) => device.next_reclaimed(),
+            Served::Composite(_) => None,
+        }
+    }
+
     /// A placement is to begin another erase block.
     pub(crate) fn renew_placement(&mut self, placement: u8) {
         if let Served::Device(device, _) = self {

@@ -12,6 +12,7 @@ use crate::layer::{Config, Ftl};
 use crate::leb::{DATA_STREAMS, Leb, LebState, Lebs, Stream, Times, ZONE_STREAMS};
 use crate::optimise::Optimiser;
 use crate::pace::{Pace, Pacing};
+use crate::placement::Reclaimed;
 use crate::policy::{Destination, GroomPolicy, Moved as MovedSector, Old, Policy, Shape, Write};
 use crate::read::MediaRead;
 use crate::rent::Rent;
@@ -32,6 +33,9 @@ pub(crate) struct Victim {
     reads: usize,
     /// It was taken ahead of need, and waits while requests come.
     pub ahead: bool,
+    /// Sectors moved so far, and the first of them.
+    pub moved: u32,
+    pub first: u64,
 }
 
 /// A page that was read and waits to be moved.
@@ -80,6 +84,8 @@ pub(crate) struct Groomer {
     pub ahead: Ahead,
     pub optimiser: Optimiser,
     pub evict: Evict,
+    /// The latest LEBs whose live sectors were moved, where the host says what belongs together.
+    pub reclaimed: VecDeque<Reclaimed>,
     /// What LEBs cost, where they are paid for.
     pub rent: Option<Box<Rent>>,
 }
@@ -106,6 +112,7 @@ impl Groomer {
             ahead: Ahead::default(),
             optimiser: Optimiser::default(),
             evict: Evict::default(),
+            reclaimed: VecDeque::new(),
             rent: None,
         }
     }
@@ -415,7 +422,7 @@ impl Ftl {
             let live = self.lebs[leb].live;
             if live > 0 {
                 self.lebs[leb].state = LebState::Grooming;
-                self.groomer.victim = Some(Victim { leb, live, page: 0, reads: 0, ahead });
+                self.groomer.victim = Some(Victim { leb, live, page: 0, reads: 0, ahead, moved: 0, first: 0 });
                 return;
             }
             self.groomer.pace.earn(0, 0, self.narrow.leb_slots);
@@ -518,7 +525,7 @@ impl Ftl {
     /// Moves what is live of a page; false when there is no room for all of it.
     fn move_page(&mut self, page: &mut Moved) -> bool {
         let victim = self.groomer.victim.as_ref().map_or(0, |victim| victim.live);
-        let (mut moved, evicts) = (0, self.evicts() && !page.relocated);
+        let (mut moved, mut first, evicts) = (0, None, self.evicts() && !page.relocated);
         while let Some((at, lba)) = page.live.get(page.done).copied() {
             let slot = page.slot + at;
             if evicts && page.destination.is_none() && self.chose_to_leave(lba, slot) {
@@ -541,12 +548,19 @@ impl Ftl {
                     break;
                 };
                 self.move_sector((page.id, at - page.at), (lba, slot), stream, &destination);
+                first = first.or(Some(lba));
                 moved += 1;
             }
             page.destination = None;
             page.done += 1;
         }
         self.stats.groomed_sectors += u64::from(moved);
+        if let Some(victim) = self.groomer.victim.as_mut().filter(|_| !page.relocated) {
+            if victim.moved == 0 {
+                victim.first = first.unwrap_or(0);
+            }
+            victim.moved += moved;
+        }
         if evicts {
             self.groomer.note_fruitless(moved);
         } else if !page.relocated {
@@ -602,6 +616,7 @@ impl Ftl {
             self.groomer.pace.earn_slots(self.narrow.leb_slots.saturating_sub(victim.live));
         }
         self.groomer.evict.moves_all = false;
+        self.note_reclaimed(&victim);
         if self.lebs[victim.leb].live == 0 {
             self.empty_leb(victim.leb);
         } else {

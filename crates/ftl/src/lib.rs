@@ -64,6 +64,7 @@ pub use map::{LEAF_SECTORS, Map};
 pub use optimise::Optimised;
 pub use owners::{QUOTAS_MAX, Quota};
 pub use pace::Pacing;
+pub use placement::Reclaimed;
 pub use policy::{
     Cache, CostBenefit, DChoices, Dac, Destination, Eligible, Fifo, Greedy, GroomPolicy, LebView, Lifetime, Midas,
     Moved, Old, Placement, Policy, SepBit, Shape, Write,

@@ -3,9 +3,24 @@
 //! Where the policy goes by placements ([`Policy::goes_by_placements`](crate::Policy::goes_by_placements)), a placement is a stream of its own, and its open LEB the reclaim unit that its handle
 //! refers to.
 
+use crate::groom::Victim;
 use crate::layer::Ftl;
 use crate::leb::Stream;
 use crate::types::{Admission, Request, Tag};
+
+/// So many LEBs that were groomed are kept until they are asked for: as many as a log of events has room for.
+const RECLAIMED_MAX: usize = 63;
+
+/// A LEB whose live sectors the groomer wrote elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The placement that it was written by; none where the groomer had filled it.
+    pub placement: Option<u8>,
+    /// How many sectors were moved.
+    pub sectors: u32,
+    /// The first of them.
+    pub lba: u64,
+}
 
 impl Ftl {
     /// How many placements are told apart: 1 where the policy goes by something else.
@@ -29,6 +44,29 @@ impl Ftl {
         }
         self.give_up(stream);
         self.work();
+    }
+
+    /// What the groomer moved out of a LEB since this was asked last, the oldest first: the latest [`RECLAIMED_MAX`] are known. None where
+    /// placements count for nothing.
+    pub fn next_reclaimed(&mut self) -> Option<Reclaimed> {
+        self.groomer.reclaimed.pop_front()
+    }
+
+    /// The groomer is done with a LEB.
+    pub(crate) fn note_reclaimed(&mut self, victim: &Victim) {
+        let placements = self.placements();
+        if placements == 1 || victim.moved == 0 {
+            return;
+        }
+        let placement = match self.lebs[victim.leb].stream {
+            Stream::Data(placement) if placement < placements => Some(placement),
+            _ => None,
+        };
+        let reclaimed = &mut self.groomer.reclaimed;
+        if reclaimed.len() == RECLAIMED_MAX {
+            reclaimed.pop_front();
+        }
+        reclaimed.push_back(Reclaimed { placement, sectors: victim.moved, lba: victim.first });
     }
 
     /// Whether a write rather waits for a LEB that is being made ready than go where it does not belong. Other policies guess where it

@@ -5,21 +5,21 @@ use std::collections::VecDeque;
 use crate::command::{admin, fabrics};
 use crate::discovery::Directory;
 use crate::fabrics::Connect;
-use crate::feature::{Features, Unsupported};
+use crate::feature::{self, Features, Unsupported};
 use crate::identify::{ERROR_ENTRIES, EVENT_REQUESTS, Identity, identify, identify_discovery};
 use crate::log::{self, Failure, Wanted, page};
 use crate::namespace::{Subject, warning};
 use crate::property::{self, configuration, status};
 use crate::{Cqe, Sqe, Status, placement};
+use placement::Events;
 
 /// The largest part of a log page in one command, bytes.
 const LOG_PART: u32 = 1 << 20;
 
 /// What stands behind a controller.
-#[derive(Clone, Copy)]
 pub enum Behind<'a> {
-    /// A device.
-    Device(&'a dyn Subject),
+    /// A device, and the events of its placement.
+    Device(&'a dyn Subject, &'a mut Events),
     /// The list of devices: a discovery controller.
     Directory(&'a Directory),
 }
@@ -216,9 +216,9 @@ impl Controller {
         }
     }
 
-    /// Carries out a command of the admin queue.
-    pub fn admin(&mut self, entry: &Sqe, subsystem: &str, behind: Behind<'_>) -> Outcome {
-        let outcome = self.carry_out(entry, subsystem, behind).unwrap_or_else(|status| {
+    /// Carries out a command of the admin queue, with the data in its capsule.
+    pub fn admin(&mut self, (entry, data): (&Sqe, &[u8]), subsystem: &str, mut behind: Behind<'_>) -> Outcome {
+        let outcome = self.carry_out((entry, data), subsystem, &mut behind).unwrap_or_else(|status| {
             self.note_failure(0, entry.cid(), status, 0);
             answered(Cqe::new(entry.cid(), status))
         });
@@ -226,12 +226,17 @@ impl Controller {
         outcome
     }
 
-    fn carry_out(&mut self, entry: &Sqe, subsystem: &str, behind: Behind<'_>) -> Result<Outcome, Status> {
+    fn carry_out(
+        &mut self,
+        (entry, data): (&Sqe, &[u8]),
+        subsystem: &str,
+        behind: &mut Behind<'_>,
+    ) -> Result<Outcome, Status> {
         let cid = entry.cid();
         let who = Identity { controller: self.id, subsystem };
         let opcode = entry.opcode();
         if opcode == admin::FABRICS {
-            let zoned = matches!(behind, Behind::Device(subject) if subject.namespace().zones.is_some());
+            let zoned = matches!(behind, Behind::Device(subject, _) if subject.namespace().zones.is_some());
             return self.fabrics(entry, zoned);
         }
         // Until it is enabled, only properties are there.
@@ -242,7 +247,7 @@ impl Controller {
             admin::KEEP_ALIVE => Ok(answered(Cqe::new(cid, Status::SUCCESS))),
             admin::IDENTIFY => {
                 let page = match behind {
-                    Behind::Device(subject) => identify(entry, who, &subject.namespace())?,
+                    Behind::Device(subject, _) => identify(entry, who, &subject.namespace())?,
                     Behind::Directory(directory) => identify_discovery(entry, who, &directory.firmware)?,
                 };
                 fits(entry, page.len())?;
@@ -256,10 +261,7 @@ impl Controller {
             }
             admin::GET_FEATURES => {
                 let placed = match behind {
-                    Behind::Device(subject) => {
-                        let feature = (entry.dword(10) & 0xff) as u8;
-                        placement::value(&subject.namespace(), feature, entry.dword(11))
-                    }
+                    Behind::Device(subject, events) => placement::value(entry, &subject.namespace(), events),
                     Behind::Directory(_) => None,
                 };
                 let answer = placed.unwrap_or_else(|| self.features.get(entry).map_err(Unsupported::status))?;
@@ -271,6 +273,14 @@ impl Controller {
                 Ok(outcome)
             }
             admin::SET_FEATURES => {
+                if let Behind::Device(subject, events) = behind
+                    && (entry.dword(10) & 0xff) as u8 == placement::feature::EVENTS
+                    && subject.namespace().places()
+                {
+                    feature::is_not_saved(entry).map_err(Unsupported::status)?;
+                    events.set(entry, data, &subject.namespace())?;
+                    return Ok(answered(Cqe::new(cid, Status::SUCCESS)));
+                }
                 let result = self.features.set(entry).map_err(Unsupported::status)?;
                 Ok(answered(Cqe { result: u64::from(result), ..Cqe::new(cid, Status::SUCCESS) }))
             }
@@ -283,7 +293,7 @@ impl Controller {
             }
             admin::ABORT => self.abort(entry),
             admin::DIRECTIVE_RECEIVE => {
-                let Behind::Device(subject) = behind else { return Err(Status::INVALID_OPCODE) };
+                let Behind::Device(subject, _) = behind else { return Err(Status::INVALID_OPCODE) };
                 let mut page = placement::directives(entry, &subject.namespace())?;
                 page.truncate(4 * (entry.dword(10) as usize).saturating_add(1).min(page.len() / 4));
                 fits(entry, page.len())?;
@@ -354,7 +364,7 @@ impl Controller {
         Then::Nothing
     }
 
-    fn log_page(&mut self, wanted: &Wanted, behind: Behind<'_>) -> Result<Vec<u8>, Status> {
+    fn log_page(&mut self, wanted: &Wanted, behind: &Behind<'_>) -> Result<Vec<u8>, Status> {
         let part = match (wanted.page, behind) {
             (page::ERRORS, _) => {
                 let mut log: Vec<u8> = self.errors.iter().flat_map(|failure| failure.encode()).collect();
@@ -363,23 +373,25 @@ impl Controller {
             }
             (page::DISCOVERY, Behind::Directory(directory)) => wanted.cut(&directory.page(), LOG_PART)?,
             (_, Behind::Directory(_)) => return Err(Status::INVALID_LOG_PAGE),
-            (page::HEALTH, Behind::Device(subject)) => {
+            (page::HEALTH, Behind::Device(subject, _)) => {
                 wanted.cut(&log::health(&subject.health(), self.failures), LOG_PART)?
             }
-            (page::FIRMWARE, Behind::Device(subject)) => wanted.cut(&log::firmware(&subject.namespace()), LOG_PART)?,
-            (page::CHANGED_NAMESPACES, Behind::Device(_)) => {
+            (page::FIRMWARE, Behind::Device(subject, _)) => {
+                wanted.cut(&log::firmware(&subject.namespace()), LOG_PART)?
+            }
+            (page::CHANGED_NAMESPACES, Behind::Device(..)) => {
                 let mut list = vec![0; 4096];
                 list[0] = u8::from(std::mem::take(&mut self.changed));
                 wanted.cut(&list, LOG_PART)?
             }
-            (page::EFFECTS, Behind::Device(_)) => wanted.cut(&log::effects(wanted.command_set), LOG_PART)?,
-            (page::ENDURANCE, Behind::Device(subject)) => {
+            (page::EFFECTS, Behind::Device(..)) => wanted.cut(&log::effects(wanted.command_set), LOG_PART)?,
+            (page::ENDURANCE, Behind::Device(subject, _)) => {
                 wanted.cut(&log::endurance(wanted.subject, &subject.health(), self.failures)?, LOG_PART)?
             }
-            (page::WEAR, Behind::Device(subject)) => wanted.cut(&log::wear(&subject.wear()), LOG_PART)?,
-            (which, Behind::Device(subject)) => {
-                let (namespace, health, wear) = (subject.namespace(), subject.health(), subject.wear());
-                let log = placement::log(which, wanted.subject, &namespace, &health, &wear)?;
+            (page::WEAR, Behind::Device(subject, _)) => wanted.cut(&log::wear(&subject.wear()), LOG_PART)?,
+            (_, Behind::Device(subject, events)) => {
+                let figures = (&subject.health(), &subject.wear());
+                let log = placement::log(wanted, &subject.namespace(), figures, events)?;
                 wanted.cut(&log.ok_or(Status::INVALID_LOG_PAGE)?, LOG_PART)?
             }
         };
@@ -457,7 +469,7 @@ mod tests {
     }
 
     fn ask(controller: &mut Controller, entry: Sqe) -> Outcome {
-        controller.admin(&entry, "nqn.s", Behind::Device(&DEVICE))
+        controller.admin((&entry, &[]), "nqn.s", Behind::Device(&DEVICE, &mut Events::default()))
     }
 
     fn set(controller: &mut Controller, value: u32) -> Then {

@@ -82,6 +82,14 @@ pub struct Features {
     temperature: [u16; 2],
 }
 
+/// Whether a feature is set for as long as we run only.
+///
+/// # Errors
+/// It is to be saved.
+pub(crate) fn is_not_saved(entry: &Sqe) -> Result<(), Unsupported> {
+    if entry.dword(10) >> 31 == 0 { Ok(()) } else { Err(Unsupported::Saved) }
+}
+
 fn round_up(keep_alive_ms: u32) -> u32 {
     keep_alive_ms.checked_next_multiple_of(KEEP_ALIVE_GRAIN_MS).unwrap_or(u32::MAX)
 }
@@ -133,9 +141,7 @@ impl Features {
     /// # Errors
     /// There is no such feature, or not of that value.
     pub fn set(&mut self, entry: &Sqe) -> Result<u32, Unsupported> {
-        if entry.dword(10) >> 31 != 0 {
-            return Err(Unsupported::Saved);
-        }
+        is_not_saved(entry)?;
         let value = entry.dword(11);
         match (entry.dword(10) & 0xff) as u8 {
             id::ARBITRATION => self.arbitration = value,

@@ -61,6 +61,8 @@ pub struct Wanted {
     pub command_set: u32,
     /// What the page is about, where that is to be said.
     pub subject: u16,
+    /// Which form of the page, bits 14:8 of dword 10.
+    pub specific: u8,
 }
 
 impl Wanted {
@@ -82,6 +84,7 @@ impl Wanted {
             clears_event: entry.dword(10) & 1 << 15 == 0,
             command_set: entry.dword(14) >> 24,
             subject: (entry.dword(11) >> 16) as u16,
+            specific: (entry.dword(10) >> 8 & 0x7f) as u8,
         })
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::controller::Controller;
 use crate::fabrics::{ANY_CONTROLLER, Connect, DISABLE_FLOW_CONTROL};
 use crate::feature::QUEUES;
+use crate::placement::Events;
 use crate::property::QUEUE_ENTRIES;
 use crate::{Cqe, Status};
 
@@ -16,6 +17,8 @@ const LAST_CONTROLLER: u16 = 0xffef;
 /// The controllers of a device.
 #[derive(Debug, Default)]
 pub struct Subsystem {
+    /// Events of placement.
+    pub events: Events,
     controllers: BTreeMap<u16, Controller>,
     next: u16,
 }
@@ -108,6 +111,11 @@ impl Subsystem {
         self.controllers.get_mut(&id)
     }
 
+    /// A controller, and the events that it shares with the others.
+    pub fn controller_with_events(&mut self, id: u16) -> Option<(&mut Controller, &mut Events)> {
+        Some((self.controllers.get_mut(&id)?, &mut self.events))
+    }
+
     /// All of them.
     pub fn controllers(&mut self) -> impl Iterator<Item = &mut Controller> {
         self.controllers.values_mut()
@@ -161,7 +169,7 @@ mod tests {
     fn set(subsystem: &mut Subsystem, id: u16, configuration: u32) {
         let entry = Sqe::fabrics(fabrics::PROPERTY_SET, 1).with(11, property::CC).with(12, configuration);
         let controller = subsystem.controller(id).expect("connected");
-        controller.admin(&entry, "", Behind::Directory(&Directory::default()));
+        controller.admin((&entry, &[]), "", Behind::Directory(&Directory::default()));
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn serve(
         if entry.opcode() == admin::FABRICS && entry.function() == fabrics::DISCONNECT {
             return Ok(());
         }
-        let outcome = controller.admin(&entry, DISCOVERY_NQN, Behind::Directory(&known));
+        let outcome = controller.admin((&entry, &[]), DISCOVERY_NQN, Behind::Directory(&known));
         // There is nothing to be made durable.
         controller.shut_down_if_asked();
         if let Some(done) = outcome.answer {

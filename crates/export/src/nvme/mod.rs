@@ -21,4 +21,5 @@ pub use server::{Export, Options, Server};
 pub use session::Session;
 
 pub(crate) use handshake::Joined;
+pub(crate) use session::collect as collect_events;
 pub(crate) use subject::{describe, warnings};

@@ -5,6 +5,7 @@
 //! does. Everything else is a *task* ([`tasks`]): a plan of device requests that are carried out one after the other (a comparison is a
 //! read; a deallocation a trim for each range; a copy reads and then one write), or data that are still awaited.
 
+mod events;
 mod mapped;
 mod tasks;
 mod zones;
@@ -25,6 +26,7 @@ use super::subject::Attached;
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
+pub(crate) use events::collect;
 use tasks::{Awaited, Fused, Task};
 
 /// What a comparison brings along is copied until it is carried out: up to so many bytes at any time, more where there is room.
@@ -241,8 +243,9 @@ impl Session {
         } else if !sound {
             Err(Status::TRANSPORT_ERROR)
         } else if self.is_admin() {
+            let data = unit.data(link.input.bytes()).to_vec();
             link.input.consume(unit.len);
-            return self.admin(link, core, &entry);
+            return self.admin(link, core, (&entry, &data));
         } else if entry.opcode() == admin::FABRICS {
             link.input.consume(unit.len);
             return self.fabrics(link, core, &entry);
@@ -320,6 +323,9 @@ impl Session {
             link.input.consume(unit.len);
             self.fail(link, core, cid, status, entry.dwords(10));
             return Step::Done(1);
+        }
+        if matches!(command, Nvm::Write(..)) && self.namespace.places() {
+            events::note_unknown(core, &self.namespace, entry);
         }
         if command.from_host() > 0 && matches!(data, Data::Transport(_)) {
             link.input.consume(unit.len);
@@ -470,13 +476,14 @@ impl Session {
     }
 
     /// A command of the admin queue.
-    fn admin(&mut self, link: &mut Link, core: &mut Core, entry: &Sqe) -> Step {
+    fn admin(&mut self, link: &mut Link, core: &mut Core, command: (&Sqe, &[u8])) -> Step {
+        events::collect(core, self.namespace.block_shift);
         let attached = Attached::new(&core.device, &self.namespace);
-        let Some(controller) = core.nvme.controller(self.admitted.controller) else {
+        let Some((controller, events)) = core.nvme.controller_with_events(self.admitted.controller) else {
             link.break_off("its controller is gone");
             return Step::Done(1);
         };
-        let outcome = controller.admin(entry, &self.host.subsystem, Behind::Device(&attached));
+        let outcome = controller.admin(command, &self.host.subsystem, Behind::Device(&attached, events));
         if let Some(answer) = outcome.answer {
             self.respond_with(link, core, answer, Payload::from(outcome.data));
         }

@@ -10,7 +10,7 @@ use slab::Slab;
 
 use super::{HOSTS, HOSTS_PERIOD, Worker};
 use crate::connection::Connection;
-use crate::nvme::{Joined, SNAPSHOT, UNKNOWN_SUBSYSTEM, describe, warnings};
+use crate::nvme::{Joined, SNAPSHOT, UNKNOWN_SUBSYSTEM, collect_events, describe, warnings};
 
 /// Looks further apart than this mean that the thread was held up, milliseconds; they come each second.
 const STOOD_STILL_MS: u64 = 3000;
@@ -128,6 +128,8 @@ impl Worker {
         let stood_still = now_ms.saturating_sub(self.looked_at_hosts_ms) > STOOD_STILL_MS;
         self.looked_at_hosts_ms = now_ms;
         let warnings = warnings(&self.core.device.condition());
+        let block_shift = self.core.device.settings().nvme_block_bytes.trailing_zeros() as u8;
+        collect_events(&mut self.core, block_shift);
         let mut silent = Vec::new();
         for controller in self.core.nvme.controllers() {
             controller.look_at_health(warnings);

@@ -46,6 +46,34 @@ fn each_placement_has_erase_blocks_of_its_own() {
 }
 
 #[test]
+fn whoever_asks_hears_of_each_erase_block_that_was_groomed() {
+    for (policy, all_known) in [(Policy::Placement, true), (Policy::PlacementInitial, false), (Policy::Greedy, false)] {
+        let mut device = instant(45, SLOTS, SECTORS, policy);
+        let mut random = SplitMix64::new(3);
+        let mut told = Vec::new();
+        for lba in (0..SECTORS).chain((0..20_000).map(|_| random.below(SECTORS))) {
+            place(&mut device, (lba % 2) as u8, lba);
+            told.extend(std::iter::from_fn(|| device.ftl.next_reclaimed()));
+        }
+        if policy == Policy::Greedy {
+            assert_eq!(told, [], "nobody says what belongs together");
+            continue;
+        }
+        // What is being groomed when the last write comes is not told of yet.
+        let moved = told.iter().map(|leb| u64::from(leb.sectors)).sum::<u64>();
+        let under_way = device.ftl.stats().groomed_sectors - moved;
+        assert!(moved > 1_000 && under_way <= u64::from(SLOTS), "{moved} told of, {under_way} not");
+        assert!(told.iter().all(|leb| leb.placement.is_none_or(|placement| u64::from(placement) == leb.lba % 2)));
+        assert_eq!(
+            told.iter().all(|leb| leb.placement.is_some()),
+            all_known,
+            "{policy:?}: whose the erase blocks were"
+        );
+        assert!(told.iter().any(|leb| leb.placement == Some(1)));
+    }
+}
+
+#[test]
 fn what_is_moved_lies_apart_where_it_is_isolated_only_initially() {
     assert_eq!(instant(120, SLOTS, SECTORS, Policy::PlacementInitial).ftl.placements(), 8);
     let mut device = instant(45, SLOTS, SECTORS, Policy::PlacementInitial);
@@ -56,6 +84,7 @@ fn what_is_moved_lies_apart_where_it_is_isolated_only_initially() {
     }
     device.verify().expect("sound");
     assert!(device.ftl.stats().groomed_sectors > 1_000, "{:?}", device.ftl.stats());
+    assert_eq!(std::iter::from_fn(|| device.ftl.next_reclaimed()).count(), 63, "as many as are kept");
     // Which of the two kinds lie in each erase block: what the host wrote is of one kind, what was moved of both.
     let mut kinds: BTreeMap<u32, [u32; 2]> = BTreeMap::new();
     (0..SECTORS).for_each(|lba| kinds.entry(leb_of(&device, lba)).or_default()[(lba % 2) as usize] += 1);

@@ -9,7 +9,7 @@ use nvme::nvm::{Command as Nvm, How, Range};
 use nvme::pdu::{self, Common, Fatal};
 use nvme::vendor::OPERATION_BYTES;
 
-use super::{Session, WHOLE, status_of, zones};
+use super::{Session, WHOLE, events, status_of, zones};
 use crate::jobs::{Core, Issued, Payload, Source, Transfer};
 use crate::link::{Link, Step, cost};
 use crate::request::{Command, Request};
@@ -270,7 +270,10 @@ impl Session {
             }
             (Nvm::UpdatePlacements(_), _) => match self.namespace.updated(&task.data) {
                 Ok(handles) => {
-                    handles.into_iter().for_each(|handle| core.device.renew_placement(handle));
+                    for handle in handles {
+                        events::note_renewed(core, &self.namespace, handle);
+                        core.device.renew_placement(handle);
+                    }
                     self.plan(task, []);
                 }
                 Err(status) => self.refuse(link, core, task, status),

@@ -74,7 +74,7 @@ fn start(zoned: bool) -> Running {
             sectors: SECTORS,
             max_request_bytes: 64 << 10,
             checkpoint_interval: 2048,
-            policy: if zoned { ftl::Policy::Zones } else { ftl::Policy::default() },
+            policy: if zoned { ftl::Policy::Zones } else { ftl::Policy::Placement },
             uuid: uuid::Uuid::from_u128(1),
             key: None,
         };
@@ -233,6 +233,7 @@ fn io(choices: &mut Choices, cid: u16, running: &Running) -> (Sqe, Vec<u8>, u32)
         6 => nvm::VERIFY,
         7 => nvm::COPY,
         8 if choices.one_in(8) => choices.byte(),
+        8 if choices.one_in(2) => return place(choices, cid),
         _ => nvm::WRITE,
     };
     let mut entry = Sqe::new(opcode, cid, 1).with(10, first as u32).with(11, (first >> 32) as u32);
@@ -265,6 +266,10 @@ fn io(choices: &mut Choices, cid: u16, running: &Running) -> (Sqe, Vec<u8>, u32)
         _ => {}
     }
     entry = entry.with(12, count.saturating_sub(1) & 0xffff | u32::from(choices.one_in(4)) << 30);
+    if opcode == nvm::WRITE && choices.one_in(4) {
+        let directive = choices.hostile(2) as u32 & 0xf;
+        entry = entry.with(12, entry.dword(12) | directive << 20).with(13, (choices.below(9) as u32) << 16);
+    }
     entry = match choices.below(12) {
         0 => entry.with_fuse(Fuse::First),
         1 => entry.with_fuse(Fuse::Second),
@@ -273,7 +278,38 @@ fn io(choices: &mut Choices, cid: u16, running: &Running) -> (Sqe, Vec<u8>, u32)
     with_data(choices, entry, from, to)
 }
 
-fn admin(choices: &mut Choices, cid: u16) -> Sqe {
+/// Something with placement handles: how they stand, or that some get other reclaim units.
+fn place(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>, u32) {
+    if choices.one_in(2) {
+        let dwords = choices.below(512) as u32;
+        let entry = Sqe::new(nvm::IO_MANAGEMENT_RECEIVE, cid, 1).with(10, choices.hostile(1) as u32).with(11, dwords);
+        return with_data(choices, entry, 0, 4 * (dwords + 1));
+    }
+    let handles = choices.below(8);
+    let data: Vec<u8> = (0..handles).flat_map(|_| [choices.below(9) as u8, 0]).collect();
+    let entry = Sqe::new(nvm::IO_MANAGEMENT_SEND, cid, 1)
+        .with(10, 1 | (handles as u32).saturating_sub(1) << 16)
+        .with_data(Data::InCapsule(data.len() as u32));
+    (entry, data, 0)
+}
+
+/// An admin command, and the data in its capsule.
+fn admin(choices: &mut Choices, cid: u16) -> (Sqe, Vec<u8>) {
+    if choices.one_in(8) {
+        // Events of a handle: these kinds of them, or fewer than it says.
+        let kinds = choices.pick(&[&[0x00, 0x03, 0x80][..], &[0x80], &[1], &[]]).to_vec();
+        let dword = (choices.below(9) | choices.below(5) << 16) as u32;
+        let opcode = choices.pick(&[admin::SET_FEATURES, admin::SET_FEATURES, admin::GET_FEATURES]);
+        let entry = Sqe::new(opcode, cid, 1).with(10, 0x1e).with(11, dword).with(12, choices.below(2) as u32);
+        return match opcode {
+            admin::GET_FEATURES => (entry.with_data(Data::Transport(choices.below(64) as u32)), Vec::new()),
+            _ => (entry.with_data(Data::InCapsule(kinds.len() as u32)), kinds),
+        };
+    }
+    (plain_admin(choices, cid), Vec::new())
+}
+
+fn plain_admin(choices: &mut Choices, cid: u16) -> Sqe {
     let len = 4 << choices.below(14);
     let property = choices.pick(&[0x00, 0x08, 0x14, 0x1c, 0x40, 0xffff_fff0]);
     match choices.below(12) {
@@ -319,7 +355,10 @@ fn script(choices: &mut Choices, running: &Running) -> Script {
         }
         let cid = if choices.one_in(24) { cid / 2 } else { cid };
         let (entry, data, read) = match connect.queue {
-            0 => (admin(choices, cid), Vec::new(), 0),
+            0 => {
+                let (entry, data) = admin(choices, cid);
+                (entry, data, 0)
+            }
             _ => io(choices, cid, running),
         };
         let mut capsule = unit(&pdu::command(&entry, data.len(), digests, 4), &data, digests);

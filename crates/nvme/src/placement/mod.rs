@@ -6,13 +6,19 @@
 //! Source: NVM Express Base Specification 2.1, 3.2.4, 5.1.12.1.28 to 31 (log pages 20h to 23h), 5.1.25.1.20 and 21 (features 1Dh and
 //! 1Eh), 7.3 and 7.4 (I/O management), 8.1.8.3 and 8.1.10 (directives).
 
+mod events;
+
+pub use events::{Event, Events, Kind};
+
 use crate::bytes::{put, u16_at};
 use crate::feature::Value;
 use crate::identify::ENDURANCE_GROUP;
-use crate::log::page;
+use crate::log::{Wanted, page};
 use crate::namespace::{Health, Namespace, Wear};
 use crate::{Sqe, Status};
 
+/// Handles that a device may have.
+const HANDLES_MAX: usize = 16;
 /// The directive of a write that names a handle (DTYPE), and the one that describes directives.
 const DATA_PLACEMENT: u8 = 2;
 /// Dword 12 of a write: the directive type, bits 23:20.
@@ -63,6 +69,13 @@ impl Namespace {
         }
     }
 
+    /// The identifier that a write names, where it is of no handle that is there: it goes to the first one.
+    pub fn unknown_placement(&self, write: &Sqe) -> Option<u16> {
+        let names = self.places() && (write.dword(12) >> DIRECTIVE_SHIFT & 0xf) as u8 == DATA_PLACEMENT;
+        let identifier = (write.dword(13) >> 16) as u16;
+        (names && identifier >= u16::from(self.placements)).then_some(identifier)
+    }
+
     /// The handles that an update names.
     ///
     /// # Errors
@@ -79,24 +92,22 @@ impl Namespace {
 /// # Errors
 /// There is no such endurance group.
 pub fn log(
-    wanted: u8,
-    group: u16,
+    wanted: &Wanted,
     namespace: &Namespace,
-    health: &Health,
-    wear: &Wear,
+    (health, wear): (&Health, &Wear),
+    events: &Events,
 ) -> Result<Option<Vec<u8>>, Status> {
     if !namespace.places() {
         return Ok(None);
     }
-    let log = match wanted {
+    let log = match wanted.page {
         page::PLACEMENT_CONFIGURATIONS => configurations(namespace),
         page::HANDLE_USAGE => usage(namespace),
         page::PLACEMENT_STATISTICS => statistics(namespace, health, wear),
-        // None are recorded.
-        page::PLACEMENT_EVENTS => vec![0; 64],
+        page::PLACEMENT_EVENTS => events.page(wanted.specific & 1 != 0),
         _ => return Ok(None),
     };
-    if group == ENDURANCE_GROUP { Ok(Some(log)) } else { Err(Status::INVALID_FIELD) }
+    if wanted.subject == ENDURANCE_GROUP { Ok(Some(log)) } else { Err(Status::INVALID_FIELD) }
 }
 
 /// The one configuration: one reclaim group, and the device's handles.
@@ -160,15 +171,14 @@ pub fn status(namespace: &Namespace, left_bytes: impl Fn(u8) -> u64, bytes: usiz
     status
 }
 
-/// A feature of placement, by its identifier and dword 11; nothing where it is another one.
-pub(crate) fn value(namespace: &Namespace, feature: u8, endurance_group: u32) -> Option<Result<Value, Status>> {
-    let known = endurance_group & 0xffff == u32::from(ENDURANCE_GROUP);
-    match feature {
+/// A feature of placement; nothing where it is another one.
+pub(crate) fn value(entry: &Sqe, namespace: &Namespace, events: &Events) -> Option<Result<Value, Status>> {
+    let known = entry.dword(11) & 0xffff == u32::from(ENDURANCE_GROUP);
+    match (entry.dword(10) & 0xff) as u8 {
         // Enabled, with configuration 0.
         feature::PLACEMENT if namespace.places() && known => Some(Ok(Value { result: 1, data: Vec::new() })),
         feature::PLACEMENT if namespace.places() => Some(Err(Status::INVALID_FIELD)),
-        // There are no events.
-        feature::EVENTS if namespace.places() => Some(Ok(Value::default())),
+        feature::EVENTS if namespace.places() => Some(events.get(entry, namespace)),
         _ => None,
     }
 }
@@ -193,7 +203,7 @@ pub(crate) fn directives(entry: &Sqe, namespace: &Namespace) -> Result<Vec<u8>, 
 mod tests {
     use super::*;
     use crate::bytes::{u32_at, u64_at};
-    use crate::command::nvm;
+    use crate::command::{admin, nvm};
     use crate::identify::tests::namespace;
 
     fn placing() -> Namespace {
@@ -202,7 +212,9 @@ mod tests {
 
     fn asked(page: u8, group: u16, namespace: &Namespace) -> Result<Option<Vec<u8>>, Status> {
         let health = Health { written_bytes: 7, media_written_bytes: 9, ..Health::default() };
-        log(page, group, namespace, &health, &Wear { erased_blocks: 3, ..Wear::default() })
+        let wanted = Sqe::new(admin::GET_LOG_PAGE, 1, 0).with(10, page.into()).with(11, u32::from(group) << 16);
+        let wear = Wear { erased_blocks: 3, ..Wear::default() };
+        log(&Wanted::decode(&wanted)?, namespace, (&health, &wear), &Events::default())
     }
 
     #[test]
@@ -224,9 +236,13 @@ mod tests {
         assert_eq!(asked(page::PLACEMENT_CONFIGURATIONS, 1, &namespace()), Ok(None));
         assert_eq!(asked(page::PLACEMENT_CONFIGURATIONS, 2, &placing()), Err(Status::INVALID_FIELD));
         assert_eq!(asked(page::HEALTH, 1, &placing()), Ok(None));
-        assert_eq!(value(&namespace(), feature::PLACEMENT, 1), None);
-        assert_eq!(value(&placing(), feature::PLACEMENT, 1), Some(Ok(Value { result: 1, data: Vec::new() })));
-        assert_eq!(value(&placing(), feature::PLACEMENT, 2), Some(Err(Status::INVALID_FIELD)));
+        let value = |namespace: &Namespace, group: u32| {
+            let entry = Sqe::new(admin::GET_FEATURES, 1, 0).with(10, feature::PLACEMENT.into()).with(11, group);
+            value(&entry, namespace, &Events::default())
+        };
+        assert_eq!(value(&namespace(), 1), None);
+        assert_eq!(value(&placing(), 1), Some(Ok(Value { result: 1, data: Vec::new() })));
+        assert_eq!(value(&placing(), 2), Some(Err(Status::INVALID_FIELD)));
     }
 
     #[test]
@@ -238,6 +254,10 @@ mod tests {
         let handles = [(0, 3), (2, 3), (2, 5), (2, 0xffff)]
             .map(|(directive, handle)| placing.placement(&write(directive, handle)));
         assert_eq!(handles, [Ok(0), Ok(3), Ok(0), Ok(0)]);
+        let unknown =
+            [(0, 7), (2, 4), (2, 5), (2, 0xffff)].map(|(how, handle)| placing.unknown_placement(&write(how, handle)));
+        assert_eq!(unknown, [None, None, Some(5), Some(0xffff)]);
+        assert_eq!(namespace().unknown_placement(&write(2, 9)), None, "nothing is placed");
         assert_eq!(placing.placement(&write(1, 3)), Err(Status::INVALID_FIELD), "streams");
         assert_eq!(namespace().placement(&write(2, 0)), Err(Status::INVALID_FIELD));
         assert_eq!(placing.updated(&[4, 0, 1, 0]), Ok(vec![4, 1]));
