@@ -681,7 +681,7 @@ impl Drop for FileMedia {
         self.quiesce();
         if !self.under_way.is_empty() {
             // Nobody can tell when the kernel will be done: never free those buffers.
-            std::mem::forget(std::mem::replace(&mut self.under_way, Slab::new()));
+            std::mem::forget(std::mem::take(&mut self.under_way));
         }
         self.ring.borrow_mut().unregister(self.owner);
     }
