@@ -44,12 +44,11 @@ LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY_
 # else that was built for the tests: a build of the programs alone would have other features, and compile most crates once more.
 .PHONY: test
 test: ## Check everything: format, lints, unit tests, whole-system tests with foreign clients
-	scripts/install-test-tools.sh
-	scripts/install-databases.sh
+	scripts/install-build-tools.sh
 	scripts/build-console.sh
 	$(CARGO) fmt --all --check
-	@# A Debian for the packages is prepared meanwhile: mostly that waits for the disk.
-	scripts/install-package-root.sh & \
+	@# What the tests call is installed meanwhile: mostly that waits for the network and the disk.
+	(scripts/install-test-tools.sh && scripts/install-databases.sh && scripts/install-package-root.sh) & \
 	  scripts/check-dependencies.sh && $(LINTING) $(CARGO) test --locked --workspace --no-run && wait $$!
 	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(LINTING) $(CARGO) test --locked --workspace
 	$(LINTING) $(CARGO) build --locked --workspace --lib --bins --examples

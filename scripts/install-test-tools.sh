@@ -35,8 +35,6 @@ needs=(
   "chromium chromium"
   "promtool prometheus"
   "systemd-analyze systemd"
-  "c++ g++"
-  "pkg-config pkg-config"
   "man man-db"
   "/usr/bin/python3 python3"
   "import:nbd python3-libnbd"
@@ -50,6 +48,7 @@ needs=(
 # For the scripts below as well.
 export PATH=$PATH:/usr/sbin:/sbin
 scripts=$(dirname "$0")
+"$scripts/install-build-tools.sh"
 missing=$("$scripts/missing-packages.sh" "${needs[@]}")
 # Unquoted: each name is a word.
 [ -z "$missing" ] || "$scripts/install-packages.sh" install-test-tools $missing

@@ -20,6 +20,7 @@ if [ $# -gt 0 ]; then
   exit 2
 fi
 
+scripts/install-build-tools.sh
 scripts/build-console.sh
 "${CARGO:-cargo}" build --locked --release --bin vsl
 mkdir -p "$here"
