@@ -1,5 +1,7 @@
 """Drills on an emulated card: heat and a used-up reserve slow its writes down, both end by command; a power cut, a dead die and old data lose nothing answered."""
 
+import nbd
+
 from harness import MIB, Device, World, check, equal
 from harness.fio import fio
 from harness.libnbd import connect
@@ -71,13 +73,7 @@ def run(world: World) -> None:
 
 def aged(world: World) -> None:
     """A drive of three-bit cells whose data are ten years old: they are read again and again, and are what they were."""
-    path = world.dir / "old.vsl"
-    world.vsl("create", path, "--emulate", "samsung-pm9a3-960", "--scale", 144, "--drills")
-    world.vsl("attach", path)
-    device = Device("old", path, 0, world.servers.uri("old"))
-    handle = connect(device)
-    for number in range(5 * CHUNKS):
-        handle.pwrite(chunk(number), number * CHUNK)
+    _, handle = written(world, "old", "samsung-pm9a3-960", 144)
 
     def retries() -> int:
         before = int(world.vsl("status", "old", "--field", "read_retries").out)
@@ -99,14 +95,7 @@ def aged(world: World) -> None:
 
 def adaptive(world: World) -> None:
     """A card of the second generation: it goes on without a chip, over the death of the service, and then without another."""
-    path = world.dir / "second.vsl"
-    world.vsl("create", path, "--emulate", "iodrive2-1200-mlc", "--scale", 64, "--drills")
-    world.vsl("attach", path)
-    device = Device("second", path, 0, world.servers.uri("second"))
-    handle = connect(device)
-    for number in range(5 * CHUNKS):
-        handle.pwrite(chunk(number), number * CHUNK)
-    handle.flush()
+    device, _ = written(world, "second", "iodrive2-1200-mlc", 64)
     said = world.vsl("drill", "second", "kill-chip", 7).out
     check("is rebuilt over the 24 that are left" in said, said)
     equal(world.vsl("status", "second", "--field", "parity_chips").out.strip(), "23 + 1", "Flashback without a chip")
@@ -125,6 +114,19 @@ def adaptive(world: World) -> None:
     world.wait(lambda: {"chip-lost", "protected"} <= set(world.vsl("events", "second").out.split()), "the events of the second chip")
     refused = world.vsl("rebuild", "second", 9, fails=True)
     check("a card with adaptive Flashback rebuilds what a lost chip held by itself" in refused.err, refused.err)
+
+
+def written(world: World, name: str, sheet: str, scale: int) -> tuple[Device, nbd.NBD]:
+    """An emulated card for drills, attached, with chunks on it, and the client that wrote them."""
+    path = world.dir / f"{name}.vsl"
+    world.vsl("create", path, "--emulate", sheet, "--scale", scale, "--drills")
+    world.vsl("attach", path)
+    device = Device(name, path, 0, world.servers.uri(name))
+    handle = connect(device)
+    for number in range(5 * CHUNKS):
+        handle.pwrite(chunk(number), number * CHUNK)
+    handle.flush()
+    return device, handle
 
 
 def chunk(number: int) -> bytes:

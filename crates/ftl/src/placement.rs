@@ -6,6 +6,7 @@
 use crate::groom::Victim;
 use crate::layer::Ftl;
 use crate::leb::Stream;
+use crate::snapshot::clones::sector_of;
 use crate::types::{Admission, Request, Tag};
 
 /// So many LEBs that were groomed are kept until they are asked for: as many as a log of events has room for.
@@ -18,7 +19,7 @@ pub struct Reclaimed {
     pub placement: Option<u8>,
     /// How many sectors were moved.
     pub sectors: u32,
-    /// The first of them.
+    /// The first of them: where it stands on the device, or on the clone that it is of.
     pub lba: u64,
 }
 
@@ -66,7 +67,7 @@ impl Ftl {
         if reclaimed.len() == RECLAIMED_MAX {
             reclaimed.pop_front();
         }
-        reclaimed.push_back(Reclaimed { placement, sectors: victim.moved, lba: victim.first });
+        reclaimed.push_back(Reclaimed { placement, sectors: victim.moved, lba: sector_of(victim.first) });
     }
 
     /// Whether a write rather waits for a LEB that is being made ready than go where it does not belong. Other policies guess where it

@@ -188,6 +188,7 @@ mod tests {
         assert_eq!(u32_at(&events.page(false), 0), 0, "nothing by default");
         assert_eq!(events.set(&feature(2, 2, 1), &[0x80, 0x00], &placing()), Ok(()));
         events.note(moved(1, 2));
+        assert_eq!(u32_at(&events.page(false), 0), 0, "nothing of another handle");
         (3..70).for_each(|ms| events.note(moved(2, ms)));
         events.note(Event { kind: Kind::NotFullyWritten, identifier: Some(2), moved: None, ms: 70 });
         let page = events.page(false);
