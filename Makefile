@@ -36,8 +36,8 @@ release: ## Build the optimised `vsl`
 	scripts/build-console.sh
 	$(CARGO) build --locked --release --bin vsl
 
-# Clippy looks at our crates while they are built for the tests: apart from that, everything they depend on would be compiled twice. This is
-# how `cargo clippy` hands its arguments on; `make check` calls it by itself.
+# Clippy looks at our crates while they are built for the tests: by itself it would compile everything that they depend on a second time.
+# These are the variables by which `cargo clippy` calls it, as `make check` does.
 LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 # The whole-system tests drive the development build: its overflow checks and debug assertions are on. It is built with everything

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub fn migrate(args: &Migrate, output: Output) -> Result<ExitCode, Failure> {
     // Before the move begins: Ctrl-C that comes right behind that is to be told of as well.
-    let interrupt = Interrupt::listen()?;
+    Interrupt::listen()?;
     let client = super::client()?;
     let name = client.attached(&args.device)?.text("name").to_string();
     let path = format!("/devices/{name}/migrate");
@@ -30,7 +30,7 @@ pub fn migrate(args: &Migrate, output: Output) -> Result<ExitCode, Failure> {
     if view.is_over() || args.no_wait {
         return told(&view, args.cancel, output);
     }
-    wait(&client, &path, view, &interrupt, output)
+    wait(&client, &path, view, output)
 }
 
 /// A device of the service where one is called so, or lies there; otherwise a new one at that path.
@@ -47,13 +47,8 @@ fn request(client: &Client, to: &str, args: &Migrate) -> Result<MoveRequest, Fai
 }
 
 /// Shows how far it is, up to its end or Ctrl-C.
-fn wait(
-    client: &Client,
-    path: &str,
-    mut view: MoveView,
-    interrupt: &Interrupt,
-    output: Output,
-) -> Result<ExitCode, Failure> {
+fn wait(client: &Client, path: &str, mut view: MoveView, output: Output) -> Result<ExitCode, Failure> {
+    let interrupt = Interrupt::listen()?;
     let bar = bar(output, "{msg} [{wide_bar}] {bytes} of {total_bytes}, {eta} left")?;
     while !view.is_over() {
         if interrupt.came() {
