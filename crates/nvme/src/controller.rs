@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use crate::command::{admin, fabrics};
 use crate::discovery::Directory;
 use crate::fabrics::Connect;
-use crate::feature::{self, Features, Unsupported};
+use crate::feature::{Features, Unsupported};
 use crate::identify::{ERROR_ENTRIES, EVENT_REQUESTS, Identity, identify, identify_discovery};
 use crate::log::{self, Failure, Wanted, page};
 use crate::namespace::{Subject, warning};
+use crate::placement::{self, Events};
 use crate::property::{self, configuration, status};
-use crate::{Cqe, Sqe, Status, placement};
-use placement::Events;
+use crate::{Cqe, Sqe, Status};
 
 /// The largest part of a log page in one command, bytes.
 const LOG_PART: u32 = 1 << 20;
@@ -273,15 +273,11 @@ impl Controller {
                 Ok(outcome)
             }
             admin::SET_FEATURES => {
-                if let Behind::Device(subject, events) = behind
-                    && (entry.dword(10) & 0xff) as u8 == placement::feature::EVENTS
-                    && subject.namespace().places()
-                {
-                    feature::is_not_saved(entry).map_err(Unsupported::status)?;
-                    events.set(entry, data, &subject.namespace())?;
-                    return Ok(answered(Cqe::new(cid, Status::SUCCESS)));
-                }
-                let result = self.features.set(entry).map_err(Unsupported::status)?;
+                let placed = match behind {
+                    Behind::Device(subject, events) => placement::set((entry, data), &subject.namespace(), events),
+                    Behind::Directory(_) => None,
+                };
+                let result = placed.unwrap_or_else(|| self.features.set(entry).map_err(Unsupported::status))?;
                 Ok(answered(Cqe { result: u64::from(result), ..Cqe::new(cid, Status::SUCCESS) }))
             }
             admin::ASYNC_EVENT_REQUEST => {

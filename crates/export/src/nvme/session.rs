@@ -324,7 +324,7 @@ impl Session {
             self.fail(link, core, cid, status, entry.dwords(10));
             return Step::Done(1);
         }
-        if matches!(command, Nvm::Write(..)) && self.namespace.places() {
+        if matches!(command, Nvm::Write(..)) {
             events::note_unknown(core, &self.namespace, entry);
         }
         if command.from_host() > 0 && matches!(data, Data::Transport(_)) {
@@ -477,7 +477,7 @@ impl Session {
 
     /// A command of the admin queue.
     fn admin(&mut self, link: &mut Link, core: &mut Core, command: (&Sqe, &[u8])) -> Step {
-        events::collect(core, self.namespace.block_shift);
+        events::collect(core);
         let attached = Attached::new(&core.device, &self.namespace);
         let Some((controller, events)) = core.nvme.controller_with_events(self.admitted.controller) else {
             link.break_off("its controller is gone");

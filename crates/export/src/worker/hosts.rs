@@ -128,8 +128,7 @@ impl Worker {
         let stood_still = now_ms.saturating_sub(self.looked_at_hosts_ms) > STOOD_STILL_MS;
         self.looked_at_hosts_ms = now_ms;
         let warnings = warnings(&self.core.device.condition());
-        let block_shift = self.core.device.settings().nvme_block_bytes.trailing_zeros() as u8;
-        collect_events(&mut self.core, block_shift);
+        collect_events(&mut self.core);
         let mut silent = Vec::new();
         for controller in self.core.nvme.controllers() {
             controller.look_at_health(warnings);

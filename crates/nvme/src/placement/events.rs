@@ -61,34 +61,40 @@ pub struct Event {
     pub kind: Kind,
     /// The placement identifier that it is about, which is as the host gave it.
     pub identifier: Option<u16>,
-    /// Blocks that were moved, and the first of them.
+    /// Bytes that were moved, and the first of them.
     pub moved: Option<(u64, u64)>,
     /// When, milliseconds since 1970.
     pub ms: u64,
 }
 
 impl Event {
-    fn encode(&self) -> [u8; EVENT_BYTES] {
+    /// The handle whose identifier that is. Nothing where it is of none.
+    fn handle(&self) -> Option<u16> {
+        self.identifier.filter(|_| self.kind != Kind::InvalidIdentifier)
+    }
+
+    /// As it stands in the log of a namespace with such blocks.
+    fn encode(&self, block_shift: u8) -> [u8; EVENT_BYTES] {
         let mut event = [0; EVENT_BYTES];
         event[0] = self.kind as u8;
         event[1] = HAS_NAMESPACE;
         if let Some(identifier) = self.identifier {
             event[1] |= HAS_IDENTIFIER;
             put(&mut event, 2, &identifier.to_le_bytes());
-            if self.kind != Kind::InvalidIdentifier {
-                // The one reclaim group, and the handle.
-                event[1] |= HAS_PLACE;
-                put(&mut event, 34, &identifier.to_le_bytes());
-            }
+        }
+        if let Some(handle) = self.handle() {
+            // The one reclaim group, and the handle.
+            event[1] |= HAS_PLACE;
+            put(&mut event, 34, &handle.to_le_bytes());
         }
         put(&mut event, 4, &self.ms.to_le_bytes()[..6]);
         event[10] = CLOCK_SET;
         put(&mut event, 12, &NAMESPACE.to_le_bytes());
-        if let Some((blocks, first)) = self.moved {
+        if let Some((bytes, first)) = self.moved {
             event[16] = HAS_BLOCK;
             // More than can be told count as all that can.
-            put(&mut event, 18, &u16::try_from(blocks).unwrap_or(u16::MAX).to_le_bytes());
-            put(&mut event, 20, &first.to_le_bytes());
+            put(&mut event, 18, &u16::try_from(bytes >> block_shift).unwrap_or(u16::MAX).to_le_bytes());
+            put(&mut event, 20, &(first >> block_shift).to_le_bytes());
         }
         event
     }
@@ -107,8 +113,8 @@ impl Events {
     /// Something happened: it is noted if a host wants that of the handle. What no handle of ours is to blame for counts as of the first
     /// one, where such writes go and whose settings hold for them.
     pub fn note(&mut self, event: Event) {
-        let handle = event.identifier.map(usize::from).filter(|handle| *handle < HANDLES_MAX).unwrap_or(0);
-        if self.wanted[handle] & event.kind.bit() == 0 {
+        let wanted = self.wanted.get(usize::from(event.handle().unwrap_or(0))).copied().unwrap_or(0);
+        if wanted & event.kind.bit() == 0 {
             return;
         }
         let log = if event.kind.is_of_host() { &mut self.of_hosts } else { &mut self.of_controller };
@@ -118,12 +124,12 @@ impl Events {
         log.push_back(event);
     }
 
-    /// The log page of what hosts caused, or of the rest: the oldest first.
-    pub(super) fn page(&self, of_hosts: bool) -> Vec<u8> {
+    /// The log page of what hosts caused, or of the rest, for a namespace with such blocks: the oldest first.
+    pub(super) fn page(&self, of_hosts: bool, block_shift: u8) -> Vec<u8> {
         let events = if of_hosts { &self.of_hosts } else { &self.of_controller };
         let mut page = vec![0; EVENT_BYTES];
         put(&mut page, 0, &(events.len() as u32).to_le_bytes());
-        page.extend(events.iter().flat_map(Event::encode));
+        page.extend(events.iter().flat_map(|event| event.encode(block_shift)));
         page
     }
 
@@ -143,7 +149,7 @@ impl Events {
     ///
     /// # Errors
     /// There is no such handle or kind, or the list is shorter than announced.
-    pub(crate) fn set(&mut self, entry: &Sqe, data: &[u8], namespace: &Namespace) -> Result<(), Status> {
+    pub(super) fn set(&mut self, entry: &Sqe, data: &[u8], namespace: &Namespace) -> Result<(), Status> {
         let handle = handle(entry, namespace)?;
         let count = (entry.dword(11) >> 16 & 0xff) as usize;
         let listed = data.get(..count).ok_or(Status::SGL_LENGTH_INVALID)?;
@@ -182,47 +188,55 @@ mod tests {
     #[test]
     fn only_what_a_host_asks_for_of_a_handle_is_noted_the_oldest_first() {
         let mut events = Events::default();
-        let moved =
-            |identifier, ms| Event { kind: Kind::Reallocated, identifier: Some(identifier), moved: Some((7, 99)), ms };
+        let moved = |identifier, ms| Event {
+            kind: Kind::Reallocated,
+            identifier: Some(identifier),
+            moved: Some((7 << 12, 99 << 12)),
+            ms,
+        };
         events.note(moved(2, 1));
-        assert_eq!(u32_at(&events.page(false), 0), 0, "nothing by default");
+        assert_eq!(u32_at(&events.page(false, 12), 0), 0, "nothing by default");
         assert_eq!(events.set(&feature(2, 2, 1), &[0x80, 0x00], &placing()), Ok(()));
         events.note(moved(1, 2));
-        assert_eq!(u32_at(&events.page(false), 0), 0, "nothing of another handle");
+        assert_eq!(u32_at(&events.page(false, 12), 0), 0, "nothing of another handle");
         (3..70).for_each(|ms| events.note(moved(2, ms)));
         events.note(Event { kind: Kind::NotFullyWritten, identifier: Some(2), moved: None, ms: 70 });
-        let page = events.page(false);
+        let page = events.page(false, 12);
         assert_eq!((u32_at(&page, 0), page.len()), (63, 64 * 64));
         let first = &page[64..128];
         assert_eq!((first[0], first[1], u16_at(first, 2), u64_at(first, 4)), (0x80, 7, 2, 7 | 2 << 48));
         assert_eq!((u32_at(first, 12), first[16], u16_at(first, 18), u64_at(first, 20)), (NAMESPACE, 1, 7, 99));
         assert_eq!((u16_at(first, 32), u16_at(first, 34)), (0, 2), "group and handle");
-        let of_hosts = events.page(true);
+        let of_hosts = events.page(true, 12);
         assert_eq!((u32_at(&of_hosts, 0), of_hosts[64], of_hosts[65], of_hosts[80]), (1, 0, 7, 0));
         assert_eq!(events.set(&feature(2, 1, 0), &[0x80], &placing()), Ok(()));
         events.note(moved(2, 71));
-        assert_eq!(events.page(false), page, "not noted any more");
+        assert_eq!(events.page(false, 12), page, "not noted any more");
     }
 
     #[test]
     fn an_identifier_that_is_not_there_counts_as_of_the_first_handle() {
         let mut events = Events::default();
-        let event = Event { kind: Kind::InvalidIdentifier, identifier: Some(77), moved: None, ms: 0 };
+        let unknown =
+            |identifier| Event { kind: Kind::InvalidIdentifier, identifier: Some(identifier), moved: None, ms: 0 };
         events.set(&feature(3, 1, 1), &[3], &placing()).expect("there is a fourth");
-        events.note(event);
-        assert_eq!(u32_at(&events.page(true), 0), 0);
+        events.note(unknown(77));
+        assert_eq!(u32_at(&events.page(true, 12), 0), 0);
         events.set(&feature(0, 1, 1), &[3], &placing()).expect("there is a first");
-        events.note(event);
-        let page = events.page(true);
+        events.note(unknown(77));
+        // The first one that is not there.
+        events.note(unknown(5));
+        let page = events.page(true, 12);
+        assert_eq!((u16_at(&page, 130), u32_at(&page, 0)), (5, 2));
         assert_eq!(
             (u32_at(&page, 0), page[64], page[65], u16_at(&page, 66)),
-            (1, 3, 3, 77),
+            (2, 3, 3, 77),
             "as it was given, without a place"
         );
-        let many = Event { kind: Kind::Reallocated, identifier: None, moved: Some((70_000, 5)), ms: 0 };
+        let many = Event { kind: Kind::Reallocated, identifier: None, moved: Some((70_000 << 12, 5 << 12)), ms: 0 };
         events.set(&feature(0, 1, 1), &[0x80], &placing()).expect("there is a first");
         events.note(many);
-        let page = events.page(false);
+        let page = events.page(false, 12);
         assert_eq!((page[65], u16_at(&page, 64 + 18)), (HAS_NAMESPACE, u16::MAX));
     }
 

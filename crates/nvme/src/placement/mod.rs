@@ -11,7 +11,7 @@ mod events;
 pub use events::{Event, Events, Kind};
 
 use crate::bytes::{put, u16_at};
-use crate::feature::Value;
+use crate::feature::{Unsupported, Value, is_not_saved};
 use crate::identify::ENDURANCE_GROUP;
 use crate::log::{Wanted, page};
 use crate::namespace::{Health, Namespace, Wear};
@@ -56,24 +56,27 @@ impl Namespace {
         self.placements > 1
     }
 
-    /// The handle that a write names. 0 where it names none, or one that is not there.
+    /// The placement identifier that a write names, if it names one.
     #[inline]
-    pub(crate) fn placement(&self, entry: &Sqe) -> Result<u8, Status> {
-        match (entry.dword(12) >> DIRECTIVE_SHIFT & 0xf) as u8 {
-            0 => Ok(0),
-            DATA_PLACEMENT if self.places() => {
-                let handle = entry.dword(13) >> 16;
-                Ok(if handle < u32::from(self.placements) { handle as u8 } else { 0 })
-            }
+    fn named_placement(&self, write: &Sqe) -> Result<Option<u16>, Status> {
+        match (write.dword(12) >> DIRECTIVE_SHIFT & 0xf) as u8 {
+            0 => Ok(None),
+            DATA_PLACEMENT if self.places() => Ok(Some((write.dword(13) >> 16) as u16)),
             _ => Err(Status::INVALID_FIELD),
         }
     }
 
-    /// The identifier that a write names, where it is of no handle that is there: it goes to the first one.
+    /// The handle that a write goes to: 0 where it names none, or one that is not there.
+    #[inline]
+    pub(crate) fn placement(&self, write: &Sqe) -> Result<u8, Status> {
+        let known = |identifier: &u16| *identifier < u16::from(self.placements);
+        Ok(self.named_placement(write)?.filter(known).unwrap_or(0) as u8)
+    }
+
+    /// The identifier that a write names, where it is of no handle that is there.
+    #[inline]
     pub fn unknown_placement(&self, write: &Sqe) -> Option<u16> {
-        let names = self.places() && (write.dword(12) >> DIRECTIVE_SHIFT & 0xf) as u8 == DATA_PLACEMENT;
-        let identifier = (write.dword(13) >> 16) as u16;
-        (names && identifier >= u16::from(self.placements)).then_some(identifier)
+        self.named_placement(write).ok()?.filter(|identifier| *identifier >= u16::from(self.placements))
     }
 
     /// The handles that an update names.
@@ -104,7 +107,7 @@ pub fn log(
         page::PLACEMENT_CONFIGURATIONS => configurations(namespace),
         page::HANDLE_USAGE => usage(namespace),
         page::PLACEMENT_STATISTICS => statistics(namespace, health, wear),
-        page::PLACEMENT_EVENTS => events.page(wanted.specific & 1 != 0),
+        page::PLACEMENT_EVENTS => events.page(wanted.specific & 1 != 0, namespace.block_shift),
         _ => return Ok(None),
     };
     if wanted.subject == ENDURANCE_GROUP { Ok(Some(log)) } else { Err(Status::INVALID_FIELD) }
@@ -171,7 +174,7 @@ pub fn status(namespace: &Namespace, left_bytes: impl Fn(u8) -> u64, bytes: usiz
     status
 }
 
-/// A feature of placement; nothing where it is another one.
+/// Answers Get Features; nothing where it is no feature of placement.
 pub(crate) fn value(entry: &Sqe, namespace: &Namespace, events: &Events) -> Option<Result<Value, Status>> {
     let known = entry.dword(11) & 0xffff == u32::from(ENDURANCE_GROUP);
     match (entry.dword(10) & 0xff) as u8 {
@@ -181,6 +184,19 @@ pub(crate) fn value(entry: &Sqe, namespace: &Namespace, events: &Events) -> Opti
         feature::EVENTS if namespace.places() => Some(events.get(entry, namespace)),
         _ => None,
     }
+}
+
+/// Carries out Set Features; nothing where it is no feature of placement that can be set.
+pub(crate) fn set(
+    (entry, data): (&Sqe, &[u8]),
+    namespace: &Namespace,
+    events: &mut Events,
+) -> Option<Result<u32, Status>> {
+    let is_ours = namespace.places() && (entry.dword(10) & 0xff) as u8 == feature::EVENTS;
+    is_ours.then(|| {
+        is_not_saved(entry).map_err(Unsupported::status)?;
+        events.set(entry, data, namespace).map(|()| 0)
+    })
 }
 
 /// Answers Directive Receive: the directives that are there, that are enabled, and that stay so. Each in 32 bytes.

@@ -8,11 +8,10 @@ use nvme::{Namespace, Sqe};
 use crate::jobs::Core;
 
 /// Notes what the groomer moved since this was called last: before each look at the events, and now and then, so that none is told of late.
-pub(crate) fn collect(core: &mut Core, block_shift: u8) {
+pub(crate) fn collect(core: &mut Core) {
     let shift = core.device.info().sector_bytes.trailing_zeros();
     while let Some(reclaimed) = core.device.next_reclaimed() {
-        let in_blocks = |sectors: u64| (sectors << shift) >> block_shift;
-        let moved = Some((in_blocks(reclaimed.sectors.into()), in_blocks(reclaimed.lba)));
+        let moved = Some((u64::from(reclaimed.sectors) << shift, reclaimed.lba << shift));
         let identifier = reclaimed.placement.map(u16::from);
         core.nvme.events.note(Event { kind: Kind::Reallocated, identifier, moved, ms: now_ms() });
     }
