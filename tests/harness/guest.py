@@ -26,8 +26,12 @@ BACKPORTS = "backports"  # a newer one, which may be missing
 DEBIAN = "debian"  # a whole Debian, with its own initrd (scripts/install-debian.sh)
 BOOT_SECONDS = 90
 # A kernel patches its code while it boots, and QEMU 7.2's emulation of two processors may run half of a patch: now and then the
-# kernel then stops with an invalid opcode, before any of our programs runs.
+# kernel then stops, with an invalid opcode or without a word, before any of our programs runs and any driver of a disk is there.
 BOOTS = 3
+# So long a kernel may take until our first process runs: 10 s here, more where much else does.
+KERNEL_SECONDS = 45
+KERNEL = "Linux version "  # its first line
+FIRST_PROCESS = "guest: the first process runs"  # as tests/guest/init says
 # What a kernel says when a request failed, or worse.
 ERRORS = "I/O error|critical .* error|EXT4-fs.*(error|warning)|XFS.*([Cc]orrupt|[Ee]rror)|BTRFS (error|warning)|BUG:|Call Trace|blocked for more"
 
@@ -115,10 +119,11 @@ class Guest:
         self.world, self.name = world, name
         kernels = _directory(world)
         self.kernel, self.initrd = kernels / f"{kernel}.kernel", kernels / f"{kernel}.initrd"
-        self.append = f"console=ttyS0 quiet panic=-1 oops=panic {append}"
+        self.append = f"console=ttyS0 loglevel=6 panic=-1 oops=panic {append}"
         check((kernels / f"{kernel}.kernel").exists(), f"{kernels} has no guest kernel: scripts/install-guest.sh prepares it, or give --tools")
         self.version = (kernels / f"{kernel}.version").read_text().strip()
         self.console = world.dir / f"{name}-console.log"
+        self.tells = kernel != DEBIAN  # that its first process runs
         self.scripts: dict[int, Script] = {}
         self.lock = threading.Lock()
         self.numbers = 0
@@ -129,11 +134,12 @@ class Guest:
         for _ in range(BOOTS):
             if self._boots(agent, command, boot_seconds):
                 break
-            in_time = self.scripts[0].ended.is_set()
+            in_time, stuck = self.scripts[0].ended.is_set(), self._is_in_kernel()
             self.close()
             self.reader.join()
-            if not in_time:
+            if not in_time and not stuck:
                 raise Failed(f"Linux {self.version} did not boot within {boot_seconds} s; the end of its console: {self._console()[-2000:]}")
+            print(f"figure: Linux {self.version} stopped while it booted, before any driver of a disk; it is booted again", flush=True)
         else:
             raise Failed(f"Linux {self.version} did not boot; the end of its console: {self._console()[-2000:]}")
         print(f"guest {name}: Linux {self.version} is up after {time.monotonic() - began:.1f} s", flush=True)
@@ -154,7 +160,15 @@ class Guest:
         up = self.scripts[0] = Script("")
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        return up.ended.wait(seconds) and up.code is not None
+        up.ended.wait(min(seconds, KERNEL_SECONDS))
+        if not self._is_in_kernel():
+            up.ended.wait(seconds)
+        return up.code is not None
+
+    def _is_in_kernel(self) -> bool:
+        """Whether its kernel runs and no process yet."""
+        said = self._console()
+        return self.tells and KERNEL in said and FIRST_PROCESS not in said
 
     def _qemu(self, agent: Path, memory: int, cpus: int, *options: object) -> list[object]:
         """QEMU's command."""
