@@ -10,6 +10,7 @@ mod lifetime;
 mod midas;
 mod placement;
 mod sepbit;
+mod victims;
 mod view;
 
 use std::ops::Range;
@@ -219,18 +220,7 @@ pub trait GroomPolicy: Send {
 
     /// The LEB to groom next, of those that may be: one without live sectors, or else the one of the highest score.
     fn choose(&mut self, eligible: &Eligible) -> Option<LebId> {
-        let mut best = None;
-        let mut best_score = f64::NEG_INFINITY;
-        for leb in eligible.iter() {
-            if leb.live == 0 {
-                return Some(leb.id);
-            }
-            let score = self.score(&leb);
-            if score > best_score {
-                (best, best_score) = (Some(leb.id), score);
-            }
-        }
-        best
+        eligible.best(|leb| self.score(leb))
     }
 
     /// Takes all the memory that it can ever need now.
@@ -274,9 +264,9 @@ pub enum Policy {
     /// [`Lifetime`].
     #[default]
     Lifetime = 8,
-    /// [`Placement`], its handles isolated persistently.
+    /// [`Placement`], the layer's own.
     Placement = 9,
-    /// [`Placement`], its handles isolated initially.
+    /// [`Placement`], as the drives have it that can be bought.
     PlacementInitial = 10,
     /// The same, a handle for each active zone: of devices of zones, and of no others.
     Zones = 11,
@@ -326,9 +316,9 @@ impl Policy {
         match self {
             Policy::GreedyOneStream => 1,
             Policy::Greedy | Policy::CostBenefit | Policy::Fifo | Policy::DChoices => 2,
-            Policy::Dac | Policy::SepBit | Policy::Midas | Policy::Lifetime | Policy::Placement => 6,
-            // Eight handles, as the drives have that can be bought.
-            Policy::PlacementInitial => 9,
+            Policy::Dac | Policy::SepBit | Policy::Midas | Policy::Lifetime => 6,
+            // Six handles and three streams of what is moved; and eight handles, as the drives have that can be bought, and one.
+            Policy::Placement | Policy::PlacementInitial => 9,
             Policy::Zones => ZONE_STREAMS,
         }
     }

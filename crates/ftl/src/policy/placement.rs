@@ -1,29 +1,39 @@
 //! Placement: the host says what belongs together, and that has a stream of its own. In the terms of NVMe's flexible data placement
-//! (Base Specification 2.1, 3.2.4) its handles are isolated in one of two ways:
+//! (Base Specification 2.1, 3.2.4) its handles are initially isolated: what the groomer moves lies apart from what the host writes.
 //!
-//! - **Persistently**: what the groomer moves stays in its stream, but that it is no promise: when erase blocks are scarce the groomer moves
-//!   sectors to whichever is open. Victims by cost and benefit: streams of different lives have different ages.
-//! - **Initially**: what the groomer moves lies together, apart from all that the host writes, and the emptiest LEB is groomed next. So do
-//!   the drives that can be bought, which is what this is for: their models. So do devices of zones, whose handles are their active zones.
+//! The layer's own policy has several streams for what is moved, so that what was written to different handles lies apart as far as these go round. Which LEB
+//! to groom is decided by how fast it empties by itself, as LEBs did that were filled by the same stream: logs and rounds, which die all at once, are waited for.
+//!
+//! The other one is that of the drives that can be bought, which is what it is for: their models. All that is moved lies together, and the emptiest LEB is groomed
+//! next. So do devices of zones, whose handles are their active zones.
 
-use super::{Destination, GroomPolicy, LebView, Moved, Shape, Write, cost_benefit};
+use super::victims::{Row, Victims};
+use super::{Destination, Eligible, GroomPolicy, LebView, Moved, Shape, Write};
+use crate::types::LebId;
 
 /// The placement policies.
 pub struct Placement {
     streams: u8,
-    initially: bool,
+    /// Of what is moved, behind those of the handles. Where there is none it stays with its handle.
+    moved: u8,
+    slots_per_leb: u32,
+    /// None where the emptiest LEB is groomed next.
+    victims: Option<Victims>,
     name: &'static str,
 }
 
 impl Placement {
-    /// Isolated persistently.
+    /// The layer's own.
     pub(super) fn new(shape: &Shape) -> Placement {
-        Placement { streams: shape.streams, initially: false, name: "placement" }
+        let Shape { sectors, slots_per_leb, streams, .. } = *shape;
+        let said = vec![(sectors as f32).max(1.0); streams.into()];
+        let victims = Some(Victims::new(shape, said, Row(0)));
+        Placement { streams, moved: streams / 3, slots_per_leb, victims, name: "placement" }
     }
 
-    /// Isolated initially.
+    /// That of drives.
     pub(super) fn initial(shape: &Shape) -> Placement {
-        Placement { initially: true, name: "placement-initial", ..Placement::new(shape) }
+        Placement { moved: 1, victims: None, name: "placement-initial", ..Placement::new(shape) }
     }
 
     /// The same, for zones.
@@ -37,8 +47,14 @@ impl GroomPolicy for Placement {
         self.name
     }
 
+    fn reshaped(&mut self, shape: &Shape) {
+        if let Some(victims) = &mut self.victims {
+            victims.grow(shape.lebs);
+        }
+    }
+
     fn host_streams(&self) -> u8 {
-        self.streams - u8::from(self.initially)
+        self.streams - self.moved
     }
 
     fn streams(&self) -> u8 {
@@ -54,11 +70,47 @@ impl GroomPolicy for Placement {
     }
 
     fn place_moved(&mut self, moved: &Moved) -> Destination {
-        let last = self.streams - 1;
-        Destination::of(if self.initially { last } else { moved.stream.min(last) })
+        let handles = self.host_streams();
+        Destination::of(match self.moved {
+            // What was moved before stays where it is, unless it was by another policy.
+            count if moved.stream < handles && count > 0 => handles + moved.stream % count,
+            _ => moved.stream.min(self.streams - 1),
+        })
+    }
+
+    fn opened(&mut self, leb: LebId, _: u8) {
+        if let Some(victims) = &mut self.victims {
+            victims.opened(leb);
+        }
+    }
+
+    fn closed(&mut self, leb: LebId, stream: u8) {
+        if let Some(victims) = &mut self.victims {
+            victims.closed(leb, Row(stream.min(self.streams - 1)), self.slots_per_leb);
+        }
+    }
+
+    fn took(&mut self, victim: &LebView) {
+        if let Some(victims) = &mut self.victims {
+            victims.took(victim);
+        }
+    }
+
+    fn choose(&mut self, eligible: &Eligible) -> Option<LebId> {
+        if let Some(victims) = &mut self.victims {
+            victims.survey(eligible);
+        }
+        eligible.best(|leb| self.score(leb))
     }
 
     fn score(&self, leb: &LebView) -> f64 {
-        if self.initially { -f64::from(leb.live) } else { cost_benefit::worth(leb) }
+        match &self.victims {
+            Some(victims) => victims.score(leb).into(),
+            None => -f64::from(leb.live),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.victims.as_ref().map_or(0, Victims::memory)
     }
 }

@@ -107,6 +107,22 @@ impl<'a> Eligible<'a> {
         self.lebs.iter().filter_map(|(id, leb)| self.check(id, leb))
     }
 
+    /// One without live sectors, or else the one of the highest score.
+    pub fn best(&self, score: impl Fn(&LebView) -> f64) -> Option<LebId> {
+        let mut best = None;
+        let mut best_score = f64::NEG_INFINITY;
+        for leb in self.iter() {
+            if leb.live == 0 {
+                return Some(leb.id);
+            }
+            let score = score(&leb);
+            if score > best_score {
+                (best, best_score) = (Some(leb.id), score);
+            }
+        }
+        best
+    }
+
     /// The host's clock: sectors that the host wrote.
     pub fn now(&self) -> u64 {
         self.now

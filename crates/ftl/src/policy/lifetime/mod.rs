@@ -1,27 +1,27 @@
 //! Lifetime groups: the layer's own policy, and the default. `docs/groomer.md` explains it with its figures.
 //!
-//! Five steps, each with a file of its own. A *label* of six bits keeps for every sector how long it lives between writes, and whether
+//! Five steps. A *label* of six bits keeps for every sector how long it lives between writes, and whether
 //! the groomer has moved it since: the layer keeps it as the note of the slot (`label.rs`). The *tally* counts how fast the sectors of each label really die (`tally.rs`). From that follows which labels
-//! share a stream, and how many streams pay for themselves (`groups.rs`). Which LEB to groom is decided by how fast it empties by itself
-//! (`victims.rs`), as LEBs of its class and age did (`life_table.rs`).
+//! share a stream, and how many streams pay for themselves (`groups.rs`). Which LEB to groom is decided by how fast it empties by itself, as
+//! LEBs did that were filled with the like (`filling.rs`, and `victims.rs` beside this directory).
 
+mod filling;
 mod groups;
 mod label;
-mod life_table;
 mod runs;
 mod shortlist;
 mod tally;
-mod victims;
 
 use std::hint::{cold_path, select_unpredictable};
 
+use filling::Filling;
 use groups::Groups;
 use label::{Label, Scale};
 use runs::{Member, Runs};
 use shortlist::Shortlist;
 use tally::{Place, Tally};
-use victims::Victims;
 
+use super::victims::Victims;
 use super::{Destination, Eligible, GroomPolicy, LebView, Moved, Old, Shape, Write};
 use crate::leb::DATA_STREAMS;
 use crate::slots::NOTE_BITS;
@@ -42,6 +42,7 @@ pub struct Lifetime {
     /// Of what the host writes.
     runs: Runs,
     asked: Asked,
+    filling: Filling,
     victims: Victims,
     shortlist: Shortlist,
     tally: Tally,
@@ -83,13 +84,15 @@ const AGED: u64 = 64;
 
 impl Lifetime {
     pub(super) fn new(shape: &Shape) -> Lifetime {
+        let filling = Filling::new(shape);
         let mut policy = Lifetime {
             scale: Scale::new(shape.sectors, u64::from(shape.lebs) * u64::from(shape.slots_per_leb)),
             moved_runs: Runs::default(),
             due: 0,
             runs: Runs::default(),
             asked: Asked { labels: (Label::UNKNOWN, Label::FIRST), run: Member::default(), stream: 0 },
-            victims: Victims::new(shape),
+            victims: Victims::new(shape, filling.said(), filling.row(true, shape.sectors as f32)),
+            filling,
             shortlist: Shortlist::new(shape.sectors),
             tally: Tally::new(shape.sectors),
             groups: Groups::default(),
@@ -118,7 +121,7 @@ impl Lifetime {
     fn wrote_sector(&mut self, (before, label): (Label, Label), stream: u8) -> u8 {
         self.tally.died(before);
         self.tally.born(label);
-        self.victims.placed(stream, self.tally.place(label).log_hazard);
+        self.filling.placed(stream, self.tally.place(label).log_hazard);
         label.0
     }
 
@@ -251,7 +254,7 @@ impl GroomPolicy for Lifetime {
         self.tally.relabelled(before, label);
         let place = self.tally.place(label);
         let stream = self.stream(true, place);
-        self.victims.placed(stream, place.log_hazard);
+        self.filling.placed(stream, place.log_hazard);
         Destination { stream, written: self.leaving.written[kind], note: label.0 }
     }
 
@@ -261,7 +264,8 @@ impl GroomPolicy for Lifetime {
     }
 
     fn opened(&mut self, leb: LebId, stream: u8) {
-        self.victims.opened(leb, stream);
+        self.victims.opened(leb);
+        self.filling.opened(stream);
         if self.leaving.leb == leb {
             self.leaving.until = 0;
         }
@@ -270,7 +274,9 @@ impl GroomPolicy for Lifetime {
     }
 
     fn closed(&mut self, leb: LebId, stream: u8) {
-        self.victims.closed(leb, stream);
+        if let Some((row, count)) = self.filling.closed(stream) {
+            self.victims.closed(leb, row, count);
+        }
         self.open[usize::from(stream)] = false;
         self.assign();
     }

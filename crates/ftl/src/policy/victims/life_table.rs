@@ -1,27 +1,22 @@
 //! How long the sectors of LEBs really live: a life table, as actuaries keep them.
 //!
-//! For LEBs of a class (what the tally promised when they were filled, in octaves) and an age, live sectors and deaths are counted, what the host writes and
-//! what was moved apart. From that follows at which rate a LEB is emptied from its age on, whatever shape that takes: hot and cold together, so that what is left dies ever more
-//! slowly; logs and files that are written anew, which die all at once at some age; or lives of which the labels say nothing.
+//! For LEBs of a kind, which is a row, and an age, live sectors and deaths are counted. From that follows at which rate a LEB is emptied from its age on, whatever
+//! shape that takes: hot and cold together, so that what is left dies ever more slowly; or logs and files that are written anew, which die all at once at some age.
 
-/// Classes of LEBs: octaves of lifetime.
-const CLASSES: usize = 17;
-/// Class of what lives for a drive write.
-const DRIVE_WRITE: u32 = 12;
 /// Ages: two steps to the octave, the last one for all that is older than 11 drive writes.
 const AGES: usize = 30;
 /// Octaves from the first step to a drive write.
 const YOUNGEST: u32 = 11;
-/// Deaths that the tally's word is worth, for a class.
+/// Deaths that it is worth what is said of a row.
 const PRIOR: f32 = 32.0;
-/// Deaths that the mean rate of a class is worth, at each age.
+/// Deaths that the mean rate of a row is worth, at each age.
 const PRIOR_AT_AGE: f32 = 100.0;
 /// Drive writes in which what was counted fades to a third.
 const WINDOW: f32 = 1.0;
 
-/// What is looked up for a LEB: the kind of its stream and its class.
+/// What is looked up for a LEB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row(pub u8);
+pub struct Row(pub u8);
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -32,14 +27,16 @@ struct Seen {
 
 /// What becomes of a live sector.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Outlook {
+pub struct Outlook {
     /// The time in which one dies at the highest mean rate that lies ahead: see [`outlook_of`].
     pub wait: f32,
     /// Deaths for each that still lives, up to this age.
     pub past: f32,
 }
 
-pub(super) struct LifeTable {
+pub struct LifeTable {
+    /// Lifetimes that are expected where nothing was seen, by row.
+    said: Vec<f32>,
     seen: Vec<[Seen; AGES]>,
     outlook: Vec<[Outlook; AGES]>,
     /// Ages at which the steps begin.
@@ -56,27 +53,22 @@ fn half_octave(x: f32) -> i32 {
 }
 
 impl LifeTable {
-    pub fn new(sectors: u64) -> LifeTable {
+    /// Of a device with so many sectors, with these lifetimes as long as nothing was seen, one a row.
+    pub fn new(sectors: u64, said: Vec<f32>) -> LifeTable {
         let sectors = (sectors as f32).max(1.0);
         let first = (sectors.to_bits() - (YOUNGEST << 23)) & !((1 << 22) - 1);
         let mut edges = std::array::from_fn(|step| f32::from_bits(first + ((step as u32) << 22)));
         edges[0] = 0.0;
         let mut table = LifeTable {
-            seen: vec![[Seen::default(); AGES]; 2 * CLASSES],
-            outlook: vec![[Outlook::default(); AGES]; 2 * CLASSES],
+            seen: vec![[Seen::default(); AGES]; said.len()],
+            outlook: vec![[Outlook::default(); AGES]; said.len()],
+            said,
             young: half_octave(edges[1]) - 1,
             edges,
             sectors,
         };
         table.work_out();
         table
-    }
-
-    /// Where LEBs are found whose sectors are said to live so long.
-    pub fn row(&self, moved: bool, lifetime: f32) -> Row {
-        let octaves = (lifetime / self.sectors).max(f32::MIN_POSITIVE).log2() + DRIVE_WRITE as f32;
-        let class = octaves.round().clamp(0.0, (CLASSES - 1) as f32) as u8;
-        Row(class + if moved { CLASSES as u8 } else { 0 })
     }
 
     #[inline]
@@ -114,8 +106,7 @@ impl LifeTable {
     }
 
     fn work_out(&mut self) {
-        for (row, (seen, outlook)) in self.seen.iter().zip(&mut self.outlook).enumerate() {
-            let said = (((row % CLASSES) as f32) - DRIVE_WRITE as f32).exp2() * self.sectors;
+        for ((seen, said), outlook) in self.seen.iter().zip(&self.said).zip(&mut self.outlook) {
             let (deaths, exposure) = seen.iter().fold((0.0, 0.0), |sum, at| (sum.0 + at.deaths, sum.1 + at.exposure));
             let mean = (exposure + PRIOR * said) / (deaths + PRIOR);
             let rates = seen.map(|seen| (seen.deaths + PRIOR_AT_AGE) / (seen.exposure + PRIOR_AT_AGE * mean));
@@ -124,7 +115,7 @@ impl LifeTable {
     }
 
     pub fn memory(&self) -> usize {
-        self.seen.len() * (size_of::<[Seen; AGES]>() + size_of::<[Outlook; AGES]>())
+        self.seen.len() * (size_of::<[Seen; AGES]>() + size_of::<[Outlook; AGES]>() + size_of::<f32>())
     }
 }
 
@@ -160,8 +151,8 @@ mod tests {
 
     /// The table after LEBs that were said to live a drive write lost sectors at a rate for each age.
     fn table(rate: impl Fn(f32) -> f32) -> (LifeTable, Row) {
-        let mut table = LifeTable::new(SECTORS);
-        let row = table.row(false, SECTORS as f32);
+        let mut table = LifeTable::new(SECTORS, vec![1.0, SECTORS as f32]);
+        let row = Row(1);
         let mut live = 1e6;
         for age in (500..400_000).step_by(1000).map(|age| age as f32) {
             let deaths = live * (rate(age) * 1000.0).min(1.0);
@@ -174,12 +165,12 @@ mod tests {
 
     #[test]
     fn nothing_seen_is_as_said() {
-        let table = LifeTable::new(SECTORS);
-        for octave in -11..4 {
-            let lifetime = SECTORS as f32 * (octave as f32).exp2();
+        let said: Vec<f32> = (-11..4).map(|octave| SECTORS as f32 * (octave as f32).exp2()).collect();
+        let table = LifeTable::new(SECTORS, said.clone());
+        for (row, lifetime) in said.iter().enumerate() {
             for age in [0.0, 1.0, 700.0, 1e5, 1e7] {
-                let wait = table.ask(table.row(true, lifetime), age).wait;
-                assert!((wait / lifetime - 1.0).abs() < 0.01, "{octave} {age}: {wait} {lifetime}");
+                let wait = table.ask(Row(row as u8), age).wait;
+                assert!((wait / lifetime - 1.0).abs() < 0.01, "{row} {age}: {wait} {lifetime}");
             }
         }
     }
@@ -207,10 +198,9 @@ mod tests {
     #[test]
     fn tiny_devices_have_a_table() {
         for sectors in [0, 1, 8] {
-            let table = LifeTable::new(sectors);
+            let table = LifeTable::new(sectors, vec![1e-3, 16.0]);
             for age in [0.0, 1.0, 1e9, f32::MAX] {
-                let row = table.row(false, age);
-                assert!(table.ask(row, age).wait.is_finite());
+                assert!(table.ask(Row(0), age).wait.is_finite() && table.ask(Row(1), age).wait.is_finite());
             }
         }
     }

@@ -4,15 +4,19 @@
 //! take is where it falls slowest (Lomet and Luo, "Efficiently Reclaiming Space in a Log Structured Store", ICDE 2021, there for estimated rates of
 //! update): where (1 - u)² / (u h) is greatest, h the rate at which its live sectors die. On uniform traffic h is the same for all, and this is greedy.
 //!
-//! h is what LEBs of its class and age lost before (`life_table.rs`), corrected by how many of its own sectors did die since it was filled: as if [`PRIOR`] deaths had
-//! been seen at the rate of its class.
+//! h is what LEBs of its kind and age lost before (`life_table.rs`), corrected by how many of its own sectors did die since it was filled: as if [`PRIOR`] deaths had
+//! been seen at the rate of its kind. What a kind is the policy says.
 
-use super::life_table::{LifeTable, Row};
-use crate::leb::DATA_STREAMS;
-use crate::policy::{Eligible, LebView, Shape};
+mod life_table;
+
+pub use life_table::Row;
+
+use super::{Eligible, LebView, Shape};
+use life_table::LifeTable;
+
 use crate::types::LebId;
 
-/// Deaths that the word of the class is worth.
+/// Deaths that the word of the kind is worth.
 const PRIOR: f32 = 16.0;
 /// The most steps of the table over shares of live sectors.
 const STEPS: u32 = 1024;
@@ -20,14 +24,6 @@ const STEPS: u32 = 1024;
 const SURVEYS: u64 = 32;
 /// At the least so many sectors are written in between.
 const SURVEYED_AFTER: u64 = 256;
-
-/// What was placed in an open LEB.
-#[derive(Clone, Copy, Default)]
-struct Placed {
-    /// Sum of the logarithms of the hazards.
-    logs: f32,
-    count: u32,
-}
 
 /// What is known of a LEB, in four bytes.
 #[derive(Clone, Copy)]
@@ -52,30 +48,24 @@ impl Known {
 }
 
 /// What is known of the LEBs.
-pub(super) struct Victims {
+pub struct Victims {
     lebs: Vec<Known>,
-    /// By stream.
-    open: [Placed; DATA_STREAMS as usize],
     table: ShareTable,
     lives: LifeTable,
     unknown: Known,
-    /// Streams from this one on are for what was moved.
-    moved: u8,
     every: u64,
     surveyed: u64,
 }
 
 impl Victims {
-    pub fn new(shape: &Shape) -> Victims {
-        let lives = LifeTable::new(shape.sectors);
-        let unknown = Known::new(lives.row(true, shape.sectors as f32), Known::UNCOUNTED);
+    /// There are as many kinds as lifetimes are said: what to expect as long as nothing was seen. `unknown` is the kind of LEBs that were filled before.
+    pub fn new(shape: &Shape, said: Vec<f32>, unknown: Row) -> Victims {
+        let unknown = Known::new(unknown, Known::UNCOUNTED);
         Victims {
             lebs: vec![unknown; shape.lebs as usize],
-            open: Default::default(),
             table: ShareTable::new(shape.slots_per_leb),
-            lives,
+            lives: LifeTable::new(shape.sectors, said),
             unknown,
-            moved: shape.streams / 2,
             every: (shape.sectors / SURVEYS).max(SURVEYED_AFTER),
             surveyed: 0,
         }
@@ -86,25 +76,13 @@ impl Victims {
         self.lebs.resize(lebs as usize, self.unknown);
     }
 
-    pub fn opened(&mut self, leb: LebId, stream: u8) {
+    pub fn opened(&mut self, leb: LebId) {
         self.lebs[leb as usize] = self.unknown;
-        self.open[usize::from(stream)] = Placed::default();
     }
 
-    /// A sector that dies at a rate of this logarithm was placed in the LEB that the stream has open. Where it has none nothing comes of it.
-    #[inline]
-    pub fn placed(&mut self, stream: u8, log_hazard: f32) {
-        let placed = &mut self.open[usize::from(stream)];
-        placed.logs += log_hazard;
-        placed.count += 1;
-    }
-
-    pub fn closed(&mut self, leb: LebId, stream: u8) {
-        let placed = std::mem::take(&mut self.open[usize::from(stream)]);
-        if placed.count > 0 {
-            let lifetime = (-placed.logs / placed.count as f32).exp();
-            self.lebs[leb as usize] = Known::new(self.lives.row(stream >= self.moved, lifetime), placed.count);
-        }
+    /// A LEB is full: of what kind it is, and how many sectors were put there.
+    pub fn closed(&mut self, leb: LebId, row: Row, count: u32) {
+        self.lebs[leb as usize] = Known::new(row, count);
     }
 
     /// Counts how many sectors died in the LEBs, now and then.
