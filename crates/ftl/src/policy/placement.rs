@@ -16,7 +16,6 @@ pub struct Placement {
     streams: u8,
     /// Of what is moved, behind those of the handles. Where there is none it stays with its handle.
     moved: u8,
-    slots_per_leb: u32,
     /// None where the emptiest LEB is groomed next.
     victims: Option<Victims>,
     name: &'static str,
@@ -25,10 +24,10 @@ pub struct Placement {
 impl Placement {
     /// The layer's own.
     pub(super) fn new(shape: &Shape) -> Placement {
-        let Shape { sectors, slots_per_leb, streams, .. } = *shape;
+        let Shape { sectors, streams, .. } = *shape;
         let said = vec![(sectors as f32).max(1.0); streams.into()];
         let victims = Some(Victims::new(shape, said, Row(0)));
-        Placement { streams, moved: streams / 3, slots_per_leb, victims, name: "placement" }
+        Placement { streams, moved: streams / 3, victims, name: "placement" }
     }
 
     /// That of drives.
@@ -86,7 +85,7 @@ impl GroomPolicy for Placement {
 
     fn closed(&mut self, leb: LebId, stream: u8) {
         if let Some(victims) = &mut self.victims {
-            victims.closed(leb, Row(stream.min(self.streams - 1)), self.slots_per_leb);
+            victims.closed(leb, Row(stream.min(self.streams - 1)), None);
         }
     }
 

@@ -80,9 +80,9 @@ impl Victims {
         self.lebs[leb as usize] = self.unknown;
     }
 
-    /// A LEB is full: of what kind it is, and how many sectors were put there.
-    pub fn closed(&mut self, leb: LebId, row: Row, count: u32) {
-        self.lebs[leb as usize] = Known::new(row, count);
+    /// A LEB is full, or was given up: of what kind it is, and how many sectors were put there, if that is known.
+    pub fn closed(&mut self, leb: LebId, row: Row, count: Option<u32>) {
+        self.lebs[leb as usize] = Known::new(row, count.unwrap_or(Known::UNCOUNTED));
     }
 
     /// Counts how many sectors died in the LEBs, now and then.

@@ -275,7 +275,7 @@ impl GroomPolicy for Lifetime {
 
     fn closed(&mut self, leb: LebId, stream: u8) {
         if let Some((row, count)) = self.filling.closed(stream) {
-            self.victims.closed(leb, row, count);
+            self.victims.closed(leb, row, Some(count));
         }
         self.open[usize::from(stream)] = false;
         self.assign();
