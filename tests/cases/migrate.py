@@ -192,8 +192,9 @@ def killed(world: World, writer: Writer) -> None:
     for number in range(12):
         device = disk(world)
         world.vsl("migrate", "d", there, "--no-wait")
-        # A third of the rounds end while it copies, and the others within a few milliseconds around the hand-over.
+        # A third of the rounds end while it copies, the first one at once, and the others within a few milliseconds around the hand-over.
         early = number % 3 == 0
+        after = number * 0.03 * dice.random() if early else 0.05 + dice.random() * 0.4
 
         def end() -> None:
             if not early:
@@ -203,7 +204,7 @@ def killed(world: World, writer: Writer) -> None:
                 time.sleep(dice.random() * 0.012)
             kill(device)
 
-        writer.run(lambda: connect(device), 16, 0.05 + dice.random() * 0.4, end)
+        writer.run(lambda: connect(device), 16, after, end)
         world.servers.revive(device)
         kept = shown(world, "d")["path"]
         check(kept in (str(here), str(there)), f"d lies on {kept}")

@@ -7,7 +7,7 @@ from harness import World
 from harness.python_package import PACKAGE, environment, works
 
 OURS = True
-LIMIT = 300
+LIMIT = 480
 
 
 def run(world: World) -> None:

@@ -69,8 +69,8 @@ def works(world: World, python: Path) -> None:
 
     # A protocol, its parts over processes, is what the command makes of it.
     program = "import openvsl; openvsl.run_protocol('partitioned', 'parts', devices=['iodrive-320-mlc'], workers=2)"
-    world.run(python, "-c", program)
-    world.vsl("lab", "run", "partitioned", "--device", "iodrive-320-mlc", "--out", "whole")
+    world.run(python, "-c", program, timeout=180)
+    world.vsl("lab", "run", "partitioned", "--device", "iodrive-320-mlc", "--out", "whole", timeout=180)
     equal(steps(world.dir / "parts"), steps(world.dir / "whole"), "what a protocol came to")
     check("Partitioned off" in world.vsl("lab", "report", world.dir / "parts").out, "the report of a run from Python")
 
