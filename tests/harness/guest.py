@@ -26,7 +26,7 @@ BACKPORTS = "backports"  # a newer one, which may be missing
 DEBIAN = "debian"  # a whole Debian, with its own initrd (scripts/install-debian.sh)
 BOOT_SECONDS = 90
 # A kernel patches its code while it boots, and QEMU 7.2's emulation of two processors may run half of a patch: now and then the
-# kernel then stops, with an invalid opcode or without a word, before any of our programs runs and any driver of a disk is there.
+# kernel then stops, with an invalid opcode or without a word, before any of our programs runs or a disk's driver is loaded.
 BOOTS = 3
 # So long a kernel may take until our first process runs: 10 s here, more where much else does.
 KERNEL_SECONDS = 45
@@ -139,7 +139,7 @@ class Guest:
             self.reader.join()
             if not in_time and not stuck:
                 raise Failed(f"Linux {self.version} did not boot within {boot_seconds} s; the end of its console: {self._console()[-2000:]}")
-            print(f"figure: Linux {self.version} stopped while it booted, before any driver of a disk; it is booted again", flush=True)
+            print(f"figure: Linux {self.version} stopped while it booted, and is booted again", flush=True)
         else:
             raise Failed(f"Linux {self.version} did not boot; the end of its console: {self._console()[-2000:]}")
         print(f"guest {name}: Linux {self.version} is up after {time.monotonic() - began:.1f} s", flush=True)

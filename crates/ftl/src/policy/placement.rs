@@ -32,7 +32,7 @@ impl Placement {
 
     /// That of drives.
     pub(super) fn initial(shape: &Shape) -> Placement {
-        Placement { moved: 1, victims: None, name: "placement-initial", ..Placement::new(shape) }
+        Placement { streams: shape.streams, moved: 1, victims: None, name: "placement-initial" }
     }
 
     /// The same, for zones.

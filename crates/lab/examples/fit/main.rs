@@ -23,6 +23,7 @@
 mod linear;
 mod sheets;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -108,12 +109,8 @@ fn main() -> Result<(), Error> {
         return Ok(());
     }
     let figures = fit.figures(&figures)?;
-    let mut slopes = Vec::new();
-    for round in 0..rounds.max(1) {
-        slopes = fit.slopes(&figures, &changes, &now)?;
-        if rounds == 0 {
-            break;
-        }
+    for round in 0..rounds {
+        let slopes = fit.slopes(&figures, &changes, &now)?;
         let all = vec![true; now.len()];
         let before = cost(&now, &all);
         (changes, now) = fit.step(&figures, &slopes, &changes, &now, &all)?;
@@ -121,8 +118,11 @@ fn main() -> Result<(), Error> {
         print!("{}", summary_text(&summary::summaries(&now), &[]));
         fit.print(&changes)?;
     }
-    for column in &groups {
-        fit.leave_out(column, &figures, &slopes, &changes, &now)?;
+    if !groups.is_empty() {
+        let slopes = fit.slopes(&figures, &changes, &now)?;
+        for column in &groups {
+            fit.leave_out(column, &figures, &slopes, &changes, &now)?;
+        }
     }
     Ok(())
 }
@@ -164,12 +164,10 @@ impl Fit {
 
     /// The fitted figures of all devices with rows, whose names contain one of the texts, if there are any.
     fn figures(&self, texts: &[String]) -> Result<Vec<Figure>, Error> {
-        let mut sheets: Vec<String> = Vec::new();
+        let mut sheets = BTreeSet::new();
         for row in &self.rows {
             sheets.extend(self.sheets.parts_of(&row.device)?);
         }
-        sheets.sort();
-        sheets.dedup();
         let mut figures = Vec::new();
         for sheet in &sheets {
             figures.extend(self.sheets.fitted(sheet)?);
@@ -212,9 +210,7 @@ impl Fit {
     fn moved(&self, figures: &[Figure], by: &[f64], changes: &Changes) -> Result<Changes, Error> {
         let mut moved = changes.clone();
         for (figure, by) in figures.iter().zip(by).filter(|(_, by)| **by != 0.0) {
-            let own = self.sheets.value(figure, &Changes::new())?.unwrap_or(1.0);
-            let value = self.sheets.value(figure, changes)?.unwrap_or(own);
-            moved.insert(figure.clone(), self.sheets.scaled(figure, value / own * by.exp())?);
+            moved.insert(figure.clone(), self.sheets.scaled(figure, by.exp(), changes)?);
         }
         Ok(moved)
     }

@@ -1,5 +1,6 @@
 //! The data sheets as they stand in the source tree, the figures in them that were fitted, and other values for some of them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -43,22 +44,25 @@ impl Sheets {
         Ok(Sheets(texts))
     }
 
+    fn text(&self, name: &str) -> Result<&str, Error> {
+        Ok(self.0.get(name).ok_or_else(|| format!("no sheet {name}"))?)
+    }
+
     /// The sheet of a device as rows name it, and all parts that it extends.
     pub fn parts_of(&self, device: &str) -> Result<Vec<String>, Error> {
-        let mut names = vec![profile::find(device)?.name.clone()];
-        let mut at = 0;
-        while let Some(name) = names.get(at) {
-            let table: toml::Table = toml::from_str(self.0.get(name).ok_or_else(|| format!("no sheet {name}"))?)?;
-            let extends = table.get("extends").and_then(|it| it.as_array()).cloned().unwrap_or_default();
-            names.extend(extends.iter().filter_map(|it| it.as_str()).map(String::from));
-            at += 1;
-        }
-        Ok(names)
+        let name = profile::find(device)?.name;
+        let names = RefCell::new(vec![name.clone()]);
+        let part = |part: &str| {
+            names.borrow_mut().push(part.into());
+            self.0.get(part).cloned()
+        };
+        profile::parts::whole(self.text(&name)?, &part)?;
+        Ok(names.into_inner())
     }
 
     /// The figures of a sheet or part that are marked as fitted. A factor of a figure that is 0 is nothing, so such a one is left out.
     pub fn fitted(&self, sheet: &str) -> Result<Vec<Figure>, Error> {
-        let text = self.0.get(sheet).ok_or_else(|| format!("no sheet {sheet}"))?;
+        let text = self.text(sheet)?;
         let mut table = String::new();
         let mut figures = Vec::new();
         for line in text.lines() {
@@ -74,21 +78,24 @@ impl Sheets {
         Ok(figures)
     }
 
+    /// A figure as the changes have it, or else the sheet.
+    fn current(&self, figure: &Figure, changes: &Changes) -> Result<toml::Value, Error> {
+        let mut table: toml::Table = toml::from_str(self.text(&figure.sheet)?)?;
+        let own = place(&mut table, &figure.path).ok_or_else(|| format!("there is no {figure}"))?;
+        Ok(changes.get(figure).unwrap_or(own).clone())
+    }
+
     /// A figure's value, where it is a number.
     pub fn value(&self, figure: &Figure, changes: &Changes) -> Result<Option<f64>, Error> {
-        let mut table: toml::Table =
-            toml::from_str(self.0.get(&figure.sheet).ok_or_else(|| format!("no sheet {}", figure.sheet))?)?;
-        let own = place(&mut table, &figure.path).ok_or_else(|| format!("there is no {figure}"))?;
-        let value = changes.get(figure).unwrap_or(own);
+        let value = self.current(figure, changes)?;
         Ok(value.as_float().or_else(|| value.as_integer().map(|it| it as f64)))
     }
 
-    /// The value of a figure times a factor, as the sheet would write it: a whole number stays one.
-    pub fn scaled(&self, figure: &Figure, factor: f64) -> Result<toml::Value, Error> {
-        let mut table: toml::Table = toml::from_str(&self.0[&figure.sheet])?;
-        Ok(match place(&mut table, &figure.path) {
-            Some(toml::Value::Integer(value)) => toml::Value::Integer((*value as f64 * factor).round() as i64),
-            Some(toml::Value::Float(value)) => toml::Value::Float(*value * factor),
+    /// A figure times a factor, as the sheet would write it: a whole number stays one.
+    pub fn scaled(&self, figure: &Figure, factor: f64, changes: &Changes) -> Result<toml::Value, Error> {
+        Ok(match self.current(figure, changes)? {
+            toml::Value::Integer(value) => toml::Value::Integer((value as f64 * factor).round() as i64),
+            toml::Value::Float(value) => toml::Value::Float(value * factor),
             _ => return Err(format!("{figure} is no number").into()),
         })
     }
