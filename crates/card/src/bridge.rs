@@ -8,6 +8,7 @@ use crate::agenda::{Agenda, Answers, transfer};
 use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
 use crate::snapshots::Schedule;
+use crate::steps::Steps;
 
 /// A device behind a bridge.
 pub struct Bridge {
@@ -68,7 +69,7 @@ impl Bridge {
         self.links[link].serve(now, time)
     }
 
-    fn step(&mut self, at: Nanos, step: Step) {
+    fn go_on(&mut self, at: Nanos, step: Step) {
         match step {
             Step::Through(tag, request) => {
                 let there = if request.op == Op::Write { self.link(false, at, request.bytes) } else { at };
@@ -109,6 +110,26 @@ impl Bridge {
     }
 }
 
+impl Steps for Bridge {
+    fn next_step(&mut self) -> Nanos {
+        self.inner.next_event().unwrap_or(Nanos::MAX).min(self.steps.next_at().unwrap_or(Nanos::MAX))
+    }
+
+    fn next_answer(&self) -> Nanos {
+        self.answers.next_at().unwrap_or(Nanos::MAX)
+    }
+
+    fn step(&mut self, limit: Nanos) -> Nanos {
+        let at = self.inner.advance_to_answer(limit.min(self.steps.next_at().unwrap_or(Nanos::MAX)));
+        self.collect();
+        while let Some((at, step)) = self.steps.take(at) {
+            self.go_on(at, step);
+        }
+        self.collect();
+        at
+    }
+}
+
 impl VirtualDevice for Bridge {
     fn sector_bytes(&self) -> u32 {
         self.inner.sector_bytes()
@@ -132,26 +153,22 @@ impl VirtualDevice for Bridge {
     }
 
     fn next_event(&mut self) -> Option<Nanos> {
-        [self.inner.next_event(), self.steps.next_at(), self.answers.next_at()].into_iter().flatten().min()
+        self.next_of_all()
     }
 
     fn advance(&mut self, now: Nanos) {
-        loop {
-            let next = [self.inner.next_event(), self.steps.next_at()].into_iter().flatten().min();
-            let Some(at) = next.filter(|at| *at <= now) else { break };
-            self.inner.advance(at);
-            self.collect();
-            while let Some((at, step)) = self.steps.take(at) {
-                self.step(at, step);
-            }
-            self.collect();
-        }
+        self.run(now);
         self.inner.advance(now);
         self.collect();
         while let Some((at, step)) = self.steps.take(now) {
-            self.step(at, step);
+            self.go_on(at, step);
         }
         self.now = self.now.max(now);
+    }
+
+    fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
+        self.now = self.now.max(self.run_to_answer(limit));
+        self.now
     }
 
     fn answer(&mut self) -> Option<Answer> {

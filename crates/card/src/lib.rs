@@ -26,6 +26,7 @@ mod module;
 mod objects;
 mod report;
 mod snapshots;
+mod steps;
 #[cfg(test)]
 mod testing;
 

@@ -10,6 +10,21 @@ pub struct Members<P> {
     purposes: Vec<Option<P>>,
     unused: Vec<u32>,
     under_way: Vec<u32>,
+    looks: Vec<Look>,
+}
+
+/// What is known of a member since it was last asked.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// When it does something next by itself, `Nanos::MAX` for never; unknown since it was told something.
+    next: Option<Nanos>,
+    /// It may have answers.
+    answers: bool,
+}
+
+impl Look {
+    /// Of a member that was told something.
+    const TOLD: Look = Look { next: None, answers: true };
 }
 
 /// A member's answer.
@@ -25,8 +40,8 @@ pub struct MemberAnswer<P> {
 impl<P> Members<P> {
     /// These, with nothing under way.
     pub fn new(devices: Vec<Box<dyn VirtualDevice>>) -> Self {
-        let under_way = vec![0; devices.len()];
-        Members { devices, purposes: Vec::new(), unused: Vec::new(), under_way }
+        let (under_way, looks) = (vec![0; devices.len()], vec![Look::TOLD; devices.len()]);
+        Members { devices, purposes: Vec::new(), unused: Vec::new(), under_way, looks }
     }
 
     /// How many there are.
@@ -59,27 +74,57 @@ impl<P> Members<P> {
         self.purposes[tag as usize] = Some(purpose);
         self.under_way[member] += 1;
         self.devices[member].submit(now, tag, request);
+        self.looks[member] = Look::TOLD;
     }
 
-    /// When one of them does something next by itself.
-    pub fn next_event(&mut self) -> Option<Nanos> {
-        self.devices.iter_mut().filter_map(|device| device.next_event()).min()
+    /// When each of them does something next by itself, `Nanos::MAX` for never.
+    fn next(&mut self) -> impl Iterator<Item = (usize, Nanos)> {
+        let known = self
+            .looks
+            .iter_mut()
+            .zip(&mut self.devices)
+            .map(|(look, device)| *look.next.get_or_insert_with(|| device.next_event().unwrap_or(Nanos::MAX)));
+        known.enumerate()
+    }
+
+    /// When one of them does something next by itself; `Nanos::MAX` when none will.
+    pub fn next_event(&mut self) -> Nanos {
+        self.next().map(|(_, at)| at).min().unwrap_or(Nanos::MAX)
     }
 
     /// Lets everything happen up to and including `now`.
     pub fn advance(&mut self, now: Nanos) {
-        for device in &mut self.devices {
+        for (device, look) in self.devices.iter_mut().zip(&mut self.looks) {
             device.advance(now);
+            *look = Look::TOLD;
         }
     }
 
-    /// Lets everything happen up to the next answer of the first of them or the next event of another one, at most up to `limit`; gives the
-    /// moment it came to. Where the first one does most of the work, its events need not be looked at one by one.
+    /// Lets everything happen up to the next answer of the one that does something first, or to the next event of another, at most up to
+    /// `limit`; gives the moment it came to. Members with nothing to do by then are left where they are: a request or
+    /// [`Members::advance`] takes them along.
     pub fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
-        let Some((first, others)) = self.devices.split_first_mut() else { return limit };
-        let until = others.iter_mut().filter_map(|device| device.next_event()).fold(limit, Nanos::min);
-        let at = first.advance_to_answer(until);
-        others.iter_mut().for_each(|device| device.advance(at));
+        let (mut first, mut earliest, mut second) = (0, Nanos::MAX, Nanos::MAX);
+        for (member, at) in self.next() {
+            if at < earliest {
+                (first, earliest, second) = (member, at, earliest);
+            } else {
+                second = second.min(at);
+            }
+        }
+        if earliest > limit {
+            return limit;
+        }
+        let at = self.devices[first].advance_to_answer(limit.min(second));
+        self.looks[first] = Look::TOLD;
+        if second <= at {
+            for (device, look) in self.devices.iter_mut().zip(&mut self.looks) {
+                if look.next.is_some_and(|next| next <= at) {
+                    device.advance(at);
+                    *look = Look::TOLD;
+                }
+            }
+        }
         at
     }
 
@@ -90,8 +135,16 @@ impl<P> Members<P> {
 
     /// The next answer of any member.
     pub fn answer(&mut self) -> Option<MemberAnswer<P>> {
-        for (member, device) in self.devices.iter_mut().enumerate() {
-            let Some(answer) = device.answer() else { continue };
+        for (member, (device, look)) in self.devices.iter_mut().zip(&mut self.looks).enumerate() {
+            if !look.answers {
+                continue;
+            }
+            let Some(answer) = device.answer() else {
+                look.answers = false;
+                continue;
+            };
+            // One that waits to be taken is an event.
+            look.next = None;
             // Members answer each tag once, so its purpose is there.
             let Some(purpose) = self.purposes.get_mut(answer.tag as usize).and_then(Option::take) else { continue };
             self.unused.push(answer.tag);
@@ -108,6 +161,7 @@ impl<P> Members<P> {
 
     /// Has all of them make snapshots. Returns whether they can.
     pub fn keep_snapshots(&mut self, now: Nanos, schedule: Schedule) -> bool {
+        self.looks.fill(Look::TOLD);
         self.devices.iter_mut().all(|device| device.keep_snapshots(now, schedule))
     }
 

@@ -10,6 +10,7 @@ use crate::agenda::Answers;
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::Report;
 use crate::snapshots::Schedule;
+use crate::steps::Steps;
 use members::pieces;
 
 pub use members::{MemberAnswer, Members, Parents};
@@ -121,6 +122,22 @@ impl Array {
     }
 }
 
+impl Steps for Array {
+    fn next_step(&mut self) -> Nanos {
+        self.members.next_event()
+    }
+
+    fn next_answer(&self) -> Nanos {
+        self.answers.next_at().unwrap_or(Nanos::MAX)
+    }
+
+    fn step(&mut self, limit: Nanos) -> Nanos {
+        let at = self.members.advance_to_answer(limit);
+        self.collect();
+        at
+    }
+}
+
 impl VirtualDevice for Array {
     fn sector_bytes(&self) -> u32 {
         self.sector_bytes
@@ -148,13 +165,19 @@ impl VirtualDevice for Array {
     }
 
     fn next_event(&mut self) -> Option<Nanos> {
-        [self.members.next_event(), self.answers.next_at()].into_iter().flatten().min()
+        self.next_of_all()
     }
 
     fn advance(&mut self, now: Nanos) {
+        self.run(now);
         self.members.advance(now);
         self.collect();
         self.now = self.now.max(now);
+    }
+
+    fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
+        self.now = self.now.max(self.run_to_answer(limit));
+        self.now
     }
 
     fn answer(&mut self) -> Option<Answer> {

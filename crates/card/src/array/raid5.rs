@@ -12,6 +12,7 @@ use super::members::{Members, Parents, pieces};
 use crate::agenda::{Agenda, Answers};
 use crate::device::{Answer, Nanos, Op, Request, VirtualDevice};
 use crate::report::{Busy, Report};
+use crate::steps::Steps;
 
 /// What a member's request is for.
 #[derive(Clone, Copy)]
@@ -271,6 +272,26 @@ impl Raid5 {
     }
 }
 
+impl Steps for Raid5 {
+    fn next_step(&mut self) -> Nanos {
+        self.members.next_event().min(self.arriving.next_at().unwrap_or(Nanos::MAX))
+    }
+
+    fn next_answer(&self) -> Nanos {
+        self.answers.next_at().unwrap_or(Nanos::MAX)
+    }
+
+    fn step(&mut self, limit: Nanos) -> Nanos {
+        let at = self.members.advance_to_answer(limit.min(self.arriving.next_at().unwrap_or(Nanos::MAX)));
+        self.collect();
+        while let Some((at, (tag, request))) = self.arriving.take(at) {
+            self.arrived(at, tag, request);
+        }
+        self.collect();
+        at
+    }
+}
+
 impl VirtualDevice for Raid5 {
     fn sector_bytes(&self) -> u32 {
         self.sector_bytes
@@ -295,25 +316,19 @@ impl VirtualDevice for Raid5 {
     }
 
     fn next_event(&mut self) -> Option<Nanos> {
-        [self.members.next_event(), self.arriving.next_at(), self.answers.next_at()].into_iter().flatten().min()
+        self.next_of_all()
     }
 
     fn advance(&mut self, now: Nanos) {
-        loop {
-            let own = self.arriving.next_at();
-            let Some(at) = [self.members.next_event(), own].into_iter().flatten().min().filter(|at| *at <= now) else {
-                break;
-            };
-            self.members.advance(at);
-            self.collect();
-            while let Some((at, (tag, request))) = self.arriving.take(at) {
-                self.arrived(at, tag, request);
-            }
-            self.collect();
-        }
+        self.run(now);
         self.now = self.now.max(now);
         self.members.advance(now);
         self.collect();
+    }
+
+    fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
+        self.now = self.now.max(self.run_to_answer(limit));
+        self.now
     }
 
     fn answer(&mut self) -> Option<Answer> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use crate::agenda::Answers;
 use crate::device::{Answer, Failure, Nanos, Op, Request, VirtualDevice};
 use crate::report::Report;
+use crate::steps::Steps;
 
 /// Writes that are put on the array at once.
 const AT_ONCE: usize = 16;
@@ -181,6 +182,22 @@ impl WriteBack {
     }
 }
 
+impl Steps for WriteBack {
+    fn next_step(&mut self) -> Nanos {
+        self.inner.next_event().unwrap_or(Nanos::MAX)
+    }
+
+    fn next_answer(&self) -> Nanos {
+        self.answers.next_at().unwrap_or(Nanos::MAX)
+    }
+
+    fn step(&mut self, limit: Nanos) -> Nanos {
+        let at = self.inner.advance_to_answer(limit);
+        self.collect();
+        at
+    }
+}
+
 impl VirtualDevice for WriteBack {
     fn sector_bytes(&self) -> u32 {
         self.inner.sector_bytes()
@@ -229,17 +246,19 @@ impl VirtualDevice for WriteBack {
     }
 
     fn next_event(&mut self) -> Option<Nanos> {
-        [self.inner.next_event(), self.answers.next_at()].into_iter().flatten().min()
+        self.next_of_all()
     }
 
     fn advance(&mut self, now: Nanos) {
-        while let Some(at) = self.inner.next_event().filter(|at| *at <= now) {
-            self.inner.advance(at);
-            self.collect();
-        }
+        self.run(now);
         self.inner.advance(now);
         self.collect();
         self.now = self.now.max(now);
+    }
+
+    fn advance_to_answer(&mut self, limit: Nanos) -> Nanos {
+        self.now = self.now.max(self.run_to_answer(limit));
+        self.now
     }
 
     fn answer(&mut self) -> Option<Answer> {

@@ -302,7 +302,7 @@ impl VirtualDevice for Cached {
         if !self.answers.is_empty() {
             return Some(self.now);
         }
-        let next = self.members.next_event().unwrap_or(Nanos::MAX).min(self.tick);
+        let next = self.members.next_event().min(self.tick);
         (next < Nanos::MAX).then_some(next)
     }
 
