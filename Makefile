@@ -40,8 +40,8 @@ release: ## Build the optimised `vsl`
 # These are the variables by which `cargo clippy` calls it, as `make check` does.
 LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
-# The whole-system tests drive the development build: its overflow checks and debug assertions are on. It is built with everything
-# else that was built for the tests: a build of the programs alone would have other features, and compile most crates once more.
+# The whole-system tests drive the development build: its overflow checks and debug assertions are on. All targets are built at once,
+# the tests among them: a build of the programs alone would have other features, and compile most crates once more.
 .PHONY: test
 test: ## Check everything: format, lints, unit tests, whole-system tests with foreign clients
 	scripts/install-build-tools.sh
@@ -49,9 +49,8 @@ test: ## Check everything: format, lints, unit tests, whole-system tests with fo
 	$(CARGO) fmt --all --check
 	@# What the tests call is installed meanwhile: mostly that waits for the network and the disk.
 	(scripts/install-test-tools.sh && scripts/install-databases.sh && scripts/install-package-root.sh) & \
-	  scripts/check-dependencies.sh && $(LINTING) $(CARGO) test --locked --workspace --no-run && wait $$!
+	  scripts/check-dependencies.sh && $(LINTING) $(CARGO) build --locked --workspace --all-targets && wait $$!
 	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(LINTING) $(CARGO) test --locked --workspace
-	$(LINTING) $(CARGO) build --locked --workspace --lib --bins --examples
 	$(PYTHON) tests/pages.py $(TARGET)/debug/vsl
 	$(PYTHON) tests/planted.py
 	$(PYTHON) tests/run.py --vsl $(TARGET)/debug/vsl --tools $(TARGET)/tools/bin

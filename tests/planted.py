@@ -44,9 +44,10 @@ class Programs:
         # Nothing but what is named by a patch: the tests of other targets would take longer to build than these to run.
         suites = [patch.suite.split() for patch in planted]
         targets = {words[1] for words in suites if words[0] in BUILT} - {"lib"}
-        tests = ["--lib", *(word for name in sorted(targets) for word in ["--test", name])]
-        self.build(["test", "--no-run", *chosen, *tests])
-        self.build(["build", *chosen, "--bin", "vsl-sim"])
+        tests = [word for name in sorted(targets) for word in ["--test", name]]
+        self.build(["test", "--no-run", *chosen, "--lib", *tests])
+        # With the tests again: without them crates would have other features, and be compiled once more.
+        self.build(["build", *chosen, "--bin", "vsl-sim", *tests])
 
     def build(self, words: list[str]) -> None:
         """Builds something with cargo, and notes the programs that came of it."""
