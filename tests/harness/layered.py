@@ -41,7 +41,8 @@ cd root
 rm -rf var/lib/openvsl
 echo 'APT::Get::Upgrade "false";' >etc/apt/apt.conf.d/99-layered
 install -D {world.vsl_path} usr/bin/vsl
-install -D {world.vsl_path} built/release/vsl
+mkdir -p built/release
+ln usr/bin/vsl built/release/vsl
 mount -t proc proc proc
 mount --rbind /sys sys
 mount --rbind /dev dev

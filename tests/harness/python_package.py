@@ -68,11 +68,11 @@ def works(world: World, python: Path) -> None:
     equal(json.loads(world.run(python, "-c", program).out), printed, "what Python and the command say")
 
     # A protocol, its parts over processes, is what the command makes of it.
-    program = "import openvsl; openvsl.run_protocol('partitioned', 'parts', devices=['iodrive-320-mlc'], workers=2)"
-    world.run(python, "-c", program, timeout=180)
-    world.vsl("lab", "run", "partitioned", "--device", "iodrive-320-mlc", "--out", "whole", timeout=180)
+    protocol = PACKAGE / "tests/depths.toml"
+    world.run(python, "-c", "import sys, openvsl; openvsl.run_protocol(sys.argv[1], 'parts', workers=2)", protocol)
+    world.vsl("lab", "run", protocol, "--out", "whole")
     equal(steps(world.dir / "parts"), steps(world.dir / "whole"), "what a protocol came to")
-    check("Partitioned off" in world.vsl("lab", "report", world.dir / "parts").out, "the report of a run from Python")
+    check("Reads and writes" in world.vsl("lab", "report", world.dir / "parts").out, "the report of a run from Python")
 
     device = world.device(64 * MIB)
     address = world.vsl("status", device.name, "--field", "nvme_uri").out.strip()

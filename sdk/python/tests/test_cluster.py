@@ -12,37 +12,7 @@ from distributed import Client, LocalCluster
 
 import openvsl
 
-PROTOCOL = """
-name = "depths"
-title = "Reads and writes"
-description = "Reads and writes, each in three formats."
-follows = "nobody"
-devices = ["iodrive-320-mlc"]
-formats = ["stock", "80%", "50%"]
-arrays = ["single"]
-
-[[test]]
-name = "reads"
-title = "Reads"
-workload = "random-read-4k"
-
-[[test.stage]]
-name = "measure"
-role = "measure"
-duration = "200ms"
-vary = { depth = [1, 16] }
-
-[[test]]
-name = "writes"
-title = "Writes"
-workload = "random-write-4k"
-
-[[test.stage]]
-name = "measure"
-role = "measure"
-duration = "200ms"
-vary = { depth = [1, 16] }
-"""
+PROTOCOL = Path(__file__).parent / "depths.toml"
 
 
 @pytest.fixture
@@ -84,19 +54,17 @@ def lines(run: Path) -> list[dict[str, Any]]:
 
 
 def test_a_protocol_is_the_same_though_a_worker_is_killed(tmp_path: Path, cluster: Client) -> None:
-    (tmp_path / "depths.toml").write_text(PROTOCOL)
     told: list[tuple[int, int]] = []
-    alone = openvsl.run_protocol(tmp_path / "depths.toml", tmp_path / "alone", workers=1, progress=lambda *at: told.append(at))
+    alone = openvsl.run_protocol(PROTOCOL, tmp_path / "alone", workers=1, progress=lambda *at: told.append(at))
     assert told == [(done, 6) for done in range(7)]
     workers = set(cluster.run(os.getpid).values())
-    run = openvsl.run_protocol(tmp_path / "depths.toml", tmp_path / "cluster", pool=cluster, progress=killing(cluster))
+    run = openvsl.run_protocol(PROTOCOL, tmp_path / "cluster", pool=cluster, progress=killing(cluster))
     assert set(cluster.run(os.getpid).values()) != workers, "one was killed"
     assert lines(run) == lines(alone)
 
 
 def test_a_run_goes_on_and_is_not_mixed_with_another(tmp_path: Path) -> None:
-    (tmp_path / "depths.toml").write_text(PROTOCOL)
-    arguments: tuple[Path, Path] = (tmp_path / "depths.toml", tmp_path / "run")
+    arguments: tuple[Path, Path] = (PROTOCOL, tmp_path / "run")
 
     def interrupt(done: int, of: int) -> None:
         if done == 2:
@@ -107,7 +75,7 @@ def test_a_run_goes_on_and_is_not_mixed_with_another(tmp_path: Path) -> None:
     told: list[int] = []
     run = openvsl.run_protocol(*arguments, workers=1, progress=lambda done, _: told.append(done))
     assert told[0] == 2 and told[-1] == 6
-    assert lines(run) == lines(openvsl.run_protocol(tmp_path / "depths.toml", tmp_path / "alone", workers=1))
+    assert lines(run) == lines(openvsl.run_protocol(PROTOCOL, tmp_path / "alone", workers=1))
     with pytest.raises(FileExistsError, match="holds a run of another protocol or with other options"):
         openvsl.run_protocol(*arguments, seed=2)
     with pytest.raises(ValueError, match="'nothing' is neither a protocol's name nor a file"):
