@@ -57,7 +57,7 @@ class Life:
 
     contender: str
     phases: list[Phase] = field(default_factory=list)
-    told: Counter[str] = field(default_factory=Counter)  # what its log says of requests that waited long
+    told: dict[str, int] = field(default_factory=dict)  # what its log says of requests that waited long, and how often
 
 
 class Client:
@@ -176,9 +176,9 @@ def trim_half(server: Server, size: int) -> None:
     fio([f"--uri={server.uri}", "--rw=trim", "--bs=16M", "--iodepth=1", f"--offset={size // 2}", f"--size={size // 2}"])
 
 
-def told(log: Path) -> Counter[str]:
-    """What a service's log says of requests that waited long."""
-    return Counter(re.findall(r"requests waited long: ([^\n]*)", re.sub(r"\x1b\[[0-9;]*m", "", log.read_text())))
+def told(log: Path) -> dict[str, int]:
+    """What a service's log says of requests that waited long, and how often."""
+    return dict(Counter(re.findall(r"requests waited long: ([^\n]*)", re.sub(r"\x1b\[[0-9;]*m", "", log.read_text()))))
 
 
 def measure_life(vsl: Path, contenders: list[Contender], directory: Path, size: int) -> list[Life]:
@@ -203,7 +203,7 @@ def life_table(lives: list[Life]) -> str:
                 f"| {life.contender} | {phase.name} | {statistics.median(phase.rates):,.0f} | {min(phase.rates):,.0f} | {phase.low} of {len(phase.rates)} "
                 f"| {phase.p9999_ms:.1f} | {phase.longest_ms:.1f} |"
             )
-    causes = [f"\nThe log of OpenVSL told {times} times: {why}" for life in lives for why, times in life.told.most_common()]
+    causes = [f"\nThe log of OpenVSL told {times} times: {why}" for life in lives for why, times in Counter(life.told).most_common()]
     return "\n".join(lines + causes)
 
 

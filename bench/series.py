@@ -1,5 +1,6 @@
 """A series: some jobs against some contenders, in turn (A B C A B C …), so that a slow moment of the machine hits all alike."""
 
+import os
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -54,6 +55,8 @@ def measure(
             for cell in row:
                 server = servers[cell.contender]
                 before(cell.contender, server)
+                # Who writes through the page cache leaves work to the kernel, which whoever comes next would pay for.
+                os.sync()
                 if job.reads:
                     drop_caches()
                 cell.runs.append(run_job(job, server, size, seconds))
