@@ -13,6 +13,8 @@ MINUTE_SECONDS = 60
 NO_COMPILER = "for tool in cargo cc gcc node; do (! command -v $tool); done"
 # Each command is found by its name: the package of `pgrep` is not there.
 PGREP = "pgrep_vsl() { for process in /proc/[0-9]*; do [ -e $process/comm ] && grep -qx vsl $process/comm && echo ${process#/proc/}; done; true; }"
+# A namespace has copies of all mounts, and those of other cases' file systems would keep them in use.
+LET_GO = "awk '$2 ~ /vsl-test[.]/ { print $2 }' /proc/self/mounts | sort -r | xargs --no-run-if-empty umount --lazy"
 
 
 def minute() -> list[str]:
@@ -57,6 +59,7 @@ def inside(world: World, files: dict[str, Path], commands: list[str]) -> str:
     setup = world.dir / "setup"
     # In memory: the layers need a file system that takes them, and README's device is sparse.
     setup.write_text(f"""set -e
+{LET_GO}
 mount -t tmpfs none {top}
 mkdir {top}/upper {top}/work {top}/root
 mount -t overlay overlay -o lowerdir={base},upperdir={top}/upper,workdir={top}/work {top}/root

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from harness.bare import TREE
+from harness.bare import LET_GO, TREE
 from harness.check import check
 from harness.page import Command, commands
 from harness.world import World
@@ -31,6 +31,7 @@ def layered(world: World, name: str, scripts: list[str], files: dict[str, Path] 
     setup = top / "setup"
     # `make` finds the program built, as `cargo` would leave it. Packages that are there already are not fetched anew.
     setup.write_text(f"""set -e
+{LET_GO}
 mount -t tmpfs none {top}/mnt
 cd {top}/mnt
 mkdir upper work root tree tree-work
