@@ -15,6 +15,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,12 +46,22 @@ def disk_written(directory: Path) -> int:
     return int(Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text().split()[6]) * 512
 
 
+def settle(directory: Path, rest: float = 0.25, patience: float = 5) -> None:
+    """Waits until nothing is written to the disk any more: what a contender does in quiet times is not to be the next one's load."""
+    os.sync()
+    end = time.monotonic() + patience
+    before = -1
+    while before != (now := disk_written(directory)) and time.monotonic() < end:
+        before = now
+        time.sleep(rest)
+
+
 def measure(target: Server | Path, clients: int, size: int, seconds: float) -> Run:
     """Lets the clients write and flush for a while."""
     where = [f"--uri={target.uri}"] if isinstance(target, Server) else ["--ioengine=psync", f"--filename={target}", "--direct=1", "--overwrite=1"]
     flush = "--fsync=1" if isinstance(target, Server) else "--fdatasync=1"
     store = (target.socket if isinstance(target, Server) else target).parent
-    os.sync()
+    settle(store)
     before = disk_written(store)
     result = fio(
         [*where, "--rw=randwrite", f"--bs={BLOCK}", "--iodepth=1", flush, "--thread", f"--numjobs={clients}", f"--size={size}", "--time_based", f"--runtime={round(seconds * 1000)}ms"]

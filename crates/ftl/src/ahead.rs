@@ -70,7 +70,7 @@ impl Ftl {
     }
 
     /// The most that is made free, slots.
-    fn most_ahead(&self) -> f64 {
+    pub(crate) fn most_ahead(&self) -> f64 {
         let start = u64::from(self.groomer.pace.start_lebs());
         let slots = u64::from(self.config.geometry.slots_per_leb());
         let spare = u64::from(self.lebs.len()).saturating_sub(self.config.room().div_ceil(slots) + start);

@@ -354,7 +354,7 @@ impl Ftl {
         if filled == geometry.slots_per_page {
             self.close_page(stream);
         } else {
-            self.cut_short = self.cut_short.saturating_add(1);
+            self.filling.cut_short();
             self.stage_trims(buf);
             self.program(buf, end, false);
         }

@@ -548,6 +548,7 @@ impl Ftl {
             debug_assert_eq!(self.lebs[leb].state, LebState::Closed);
             self.empty_leb(leb);
         }
+        self.free_dead();
         self.renew_checkpoint();
         self.checkpointer.closed = running.clean;
         // One may be waited for that was asked for while this one was under way: on a device at rest nothing else would hurry it.

@@ -3,7 +3,7 @@
 //! [`Ftl::submit`] answers or queues a request and leaves [`Command`]s behind, which the device fetches with
 //! [`Ftl::commands`] and carries out in order. What a medium finished comes back through [`Ftl::complete`].
 //! The parts of the layer are `impl Ftl` blocks of their own: `read`, `write`, `trims` and `batch` (requests), `append` (where bytes go), `durability`
-//! (flushes), `groom`, `checkpoint`, `space` (free LEBs).
+//! (flushes), `groom`, `checkpoint`, `space` and `fill` (free LEBs).
 
 use std::collections::VecDeque;
 
@@ -11,6 +11,7 @@ use crate::Geometry;
 use crate::append::{Append, Buffers};
 use crate::checkpoint::{Anchor, Checkpointer, checkpoint_lebs};
 use crate::durability::Durability;
+use crate::fill::Filling;
 use crate::groom::Groomer;
 use crate::leb::{ALL_STREAMS, LebState, Lebs, Stream};
 use crate::map::Map;
@@ -121,8 +122,7 @@ pub struct Ftl {
     pub(crate) recovers_space: bool,
     /// A free LEB's space is being given back.
     pub(crate) giving_back: bool,
-    /// Programs that flushes cut short since a LEB was made ready.
-    pub(crate) cut_short: u32,
+    pub(crate) filling: Filling,
     pub(crate) emptied: VecDeque<(LebId, u64)>,
     pub(crate) appends: [Append; ALL_STREAMS],
     pub(crate) buffers: Buffers,
@@ -196,7 +196,7 @@ impl Ftl {
             asked_again: false,
             recovers_space: false,
             giving_back: false,
-            cut_short: 0,
+            filling: Filling::default(),
             emptied: VecDeque::new(),
             appends: Default::default(),
             buffers,
@@ -336,7 +336,8 @@ impl Ftl {
             self.checkpointer.hurry();
         }
         self.work();
-        self.give_space_back() || more || self.is_purging()
+        let (gives, fills) = (self.give_space_back(), self.fill_ahead());
+        gives || fills || more || self.is_purging()
     }
 
     /// Changes [`Config::checkpoint_interval`].

@@ -23,6 +23,7 @@ mod dense;
 mod durability;
 mod engine;
 mod evict;
+mod fill;
 mod geometry;
 mod groom;
 mod layer;

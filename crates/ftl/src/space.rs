@@ -2,6 +2,7 @@
 
 use crate::append::Writer;
 use crate::checkpoint::checkpoint_lebs;
+use crate::fill::holds_waste;
 use crate::geometry::Geometry;
 use crate::layer::{Config, Ftl, id};
 use crate::leb::LebState;
@@ -11,9 +12,6 @@ use crate::types::{Admission, Command, Error, LebId};
 pub(crate) const READY: usize = 3;
 /// Free LEBs that host writes never take: the groomer and checkpoints need them to free others.
 pub(crate) const HOST_RESERVE: usize = 3;
-/// Programs that flushes cut short, for each page of a LEB, from which on a new LEB is filled before it is used: from there on it costs
-/// a file system less than to note with every sync which blocks were written for the first time.
-const FILL_FROM: u32 = 4;
 
 impl Ftl {
     /// Whether another LEB may be opened now.
@@ -60,6 +58,10 @@ impl Ftl {
                 _ => self.next_free(),
             };
             let Some(leb) = at.and_then(|at| self.free.remove(at)) else { return };
+            let is_cut = self.filling.next_is_cut(self.config.geometry.pages_per_leb());
+            if is_cut && !holds_waste(&self.lebs[leb]) {
+                self.filling.used_blank();
+            }
             if self.lebs[leb].dirty && self.config.erase_before_program {
                 self.lebs[leb].state = LebState::Erasing;
                 self.cleaning.push(leb);
@@ -70,16 +72,17 @@ impl Ftl {
             } else {
                 self.lebs[leb].state = LebState::Preparing;
                 self.preparing += 1;
-                let often = self.cut_short >= FILL_FROM * self.config.geometry.pages_per_leb();
-                let fill = often && !self.config.erase_before_program;
+                let fill = is_cut && !self.config.erase_before_program;
                 self.commands.push(Command::Allocate { id: id::ALLOCATE | u64::from(leb), leb, fill });
             }
-            self.cut_short = 0;
         }
     }
 
     pub(crate) fn allocate_done(&mut self, leb: LebId, result: Result<(), Error>) {
         self.preparing -= 1;
+        if self.filled_ahead(leb, result) {
+            return;
+        }
         match result {
             Ok(()) => {
                 if self.untried == 0 {
@@ -228,11 +231,8 @@ impl Ftl {
         if self.config.erase_before_program || self.giving_back {
             return self.giving_back;
         }
-        let keep = self.groomer.pace.start_lebs() as usize;
-        let mut holding = (0..self.free.len()).filter(|at| {
-            let leb = &self.lebs[self.free[*at]];
-            leb.dirty && leb.opened > 0
-        });
+        let keep = self.filling.stock().max(self.groomer.pace.start_lebs() as usize);
+        let mut holding = (0..self.free.len()).filter(|at| holds_waste(&self.lebs[self.free[*at]]));
         let Some(at) = holding.nth(keep) else { return false };
         let leb = self.free.remove(at).expect("just found");
         self.lebs[leb].state = LebState::Erasing;

@@ -161,6 +161,23 @@ impl Ftl {
         self.groomer.ahead.leb.or_else(|| self.next_due())
     }
 
+    /// Frees the LEBs in which nothing lives any more and which the checkpoint just written lets go, as long as there are free ones whose blocks
+    /// or memory nobody has touched: those cost more to write. Media that are erased first gain nothing by it.
+    pub(crate) fn free_dead(&mut self) {
+        let any_blank = || self.free.iter().any(|leb| !self.lebs[*leb].allocated);
+        if self.config.erase_before_program || !self.is_started() || self.checkpointer.is_closing() || !any_blank() {
+            return;
+        }
+        let (eligible, chosen) = (self.eligible(), self.groomer.ahead.leb);
+        let dead = eligible.iter().filter(|leb| leb.live == 0 && chosen != Some(leb.id));
+        for leb in dead.map(|leb| leb.id).collect::<Vec<_>>() {
+            let taken = self.pick(|_, eligible| eligible.get(leb));
+            debug_assert_eq!(taken, Some((leb, 0)));
+            self.groomer.pace.earn(0, 0, self.narrow.leb_slots);
+            self.empty_leb(leb);
+        }
+    }
+
     /// What could be groomed is newer than the last checkpoint: asks for one. Returns whether that helps.
     pub(crate) fn want_eligible(&mut self) -> bool {
         let begin = self.groomable_before();
@@ -183,7 +200,7 @@ impl Ftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layer::small;
+    use crate::layer::{Config, small};
     use crate::slots::UNNOTED;
     use crate::space::HOST_RESERVE;
 
@@ -208,5 +225,29 @@ mod tests {
         assert_eq!(victim(true, HOST_RESERVE), Some(4));
         assert_eq!(victim(true, HOST_RESERVE + 1), Some(3), "the policy's: there is room again");
         assert_eq!(victim(false, HOST_RESERVE), Some(3), "the policy's: nothing was cut short");
+    }
+
+    /// Three LEBs are full, of which nothing lives in the second: the LEBs that a checkpoint frees.
+    fn freed(erase_before_program: bool, blank: bool) -> Vec<LebId> {
+        let mut layer = small::attached(Config { erase_before_program, ..small::config() });
+        let begin = layer.checkpointer.begin();
+        for (leb, live, closed) in [(3, 9, begin - 1), (4, 0, begin - 1), (5, 0, begin + 1)] {
+            layer.lebs[leb].state = LebState::Closed;
+            layer.lebs[leb].closed = closed;
+            (0..live).for_each(|slot| layer.lebs.set_live(leb * 16 + slot, UNNOTED));
+        }
+        layer.free.retain(|leb| ![3, 4, 5].contains(leb));
+        for leb in layer.free.clone() {
+            layer.lebs[leb].allocated = !blank;
+        }
+        layer.free_dead();
+        layer.emptied.iter().map(|(leb, _)| *leb).collect()
+    }
+
+    #[test]
+    fn dead_lebs_are_freed_as_long_as_there_are_blank_ones() {
+        assert_eq!(freed(false, true), [4], "the last is newer than the checkpoint");
+        assert_eq!(freed(false, false), [0; 0], "all that are free were written before");
+        assert_eq!(freed(true, true), [0; 0], "flash is erased first");
     }
 }
