@@ -591,4 +591,15 @@ mod tests {
         assert!(write(&mut mover, 0) && !mover.is_idle());
         assert_eq!(answer(&mut mover).len(), 1);
     }
+
+    #[test]
+    fn what_a_move_had_asked_of_the_source_is_waited_for_when_the_target_goes() {
+        let mut mover = Mover::new(64, 512, 4096);
+        mover.background();
+        let asked = mover.next_command().expect("what is mapped is asked");
+        mover.lost();
+        assert!(!mover.is_idle());
+        mover.finish(asked.tag, Ok(Answer::Extent(Extent { count: 64, mapped: false })));
+        assert!(mover.is_idle());
+    }
 }

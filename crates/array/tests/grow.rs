@@ -431,3 +431,15 @@ fn the_last_member_is_one_where_another_says_so() {
         Some("the array has 3 members, and 2 were named; expected all of them, in their order".into())
     );
 }
+
+#[test]
+fn a_change_that_a_member_has_no_room_for_is_refused_before_any_has_it() {
+    let mut rig = Rig::new(Level::Raid1, &[400, 400]);
+    rig.array.has_room(1, Some(1));
+    let written = rig.disks[0].written;
+    let refused = rig.array.submit(7, Io::Write { lba: 3, data: &[1; SECTOR], fua: false });
+    assert!(matches!(refused, Submitted::Done(Err(IoError::Full))));
+    assert_eq!(rig.disks[0].written, written);
+    rig.array.has_room(1, None);
+    rig.write(3, 1);
+}

@@ -353,6 +353,7 @@ impl WriteBack<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attach::layer_config;
     use ftl::{Geometry, TRAILER_BYTES};
 
     /// What was left counts for the very attach in which it was left, of the same device, and of no older copy of it.
@@ -390,5 +391,28 @@ mod tests {
         }
         superblock.anchor.clean = true;
         assert_eq!(counts(&left, &superblock), None, "there is nothing to write back");
+    }
+
+    #[test]
+    fn stripes_that_wait_for_a_slow_die_have_their_place() {
+        let geometry = Geometry {
+            dies: 3,
+            parity: 1,
+            blocks: 40,
+            pages_per_block: 512,
+            slots_per_page: 1,
+            sector_bytes: 512,
+            trailer_bytes: TRAILER_BYTES,
+            unit_bytes: 544,
+        };
+        let config =
+            Config { buffers: 20, ..layer_config(&Superblock::empty(Uuid::from_u128(7), geometry, 100), false) };
+        let mut staging = Staging::in_memory(None, Keeper::default());
+        staging.begin(&Superblock::empty(Uuid::from_u128(7), geometry, 100), &config);
+        let stage = staging.stage().expect("begun");
+        let pages = (0..512).flat_map(|page| (0..3).map(move |die| PageAddr { die, block: 1, page }));
+        let held: Vec<Page> = pages.map_while(|at| stage.page(at, 1)).collect();
+        let a_stripe_each = STREAMS * 3;
+        assert!(held.len() > 20 + 10 * a_stripe_each, "{} pages", held.len());
     }
 }

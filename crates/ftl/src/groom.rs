@@ -677,3 +677,33 @@ impl Ftl {
         self.groomer.pace.is_short()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layer::small;
+    use crate::space::HOST_RESERVE;
+    use crate::types::{Admission, Request};
+
+    #[test]
+    fn what_is_left_in_open_lebs_is_no_free_space_where_none_can_be_opened() {
+        let mut layer = small::attached(Config { policy: Policy::Zones, ..small::config() });
+        for placement in 0..layer.placements() {
+            let write = Request::Write { lba: placement.into(), count: 1, fua: false };
+            while layer.submit_placed(placement, 0, write) != Admission::Done {
+                for command in layer.commands().unwrap_or_default() {
+                    if let Command::Allocate { id, .. } = command {
+                        layer.complete(id, Ok(()));
+                    }
+                }
+            }
+        }
+        layer.free.truncate(1);
+        layer.tell_pace();
+        assert!(!layer.is_short(), "{} slots are left in open LEBs", layer.host_left);
+        layer.free.clear();
+        layer.ready.truncate(HOST_RESERVE - layer.preparing as usize);
+        layer.tell_pace();
+        assert!(layer.is_short(), "{} LEBs are free", layer.free_lebs());
+    }
+}
