@@ -78,7 +78,7 @@ def write_report(path: Path, machine: dict[str, str], plan: Plan, name: str, cac
         table("sustained", ["nbdkit memory", "vsl memory"], "vsl memory", "nbdkit memory", cells),
         "The default groomer beside the simplest one, each after two drive writes of the same kind:",
         groomer_table(cells),
-        f"## Durable writes\n\nThe path of databases: each client writes 8 KiB at random and flushes it, over and over. Devices of {plan.full_size / gib:g} GiB that "
+        f"## Durable writes\n\nThe path of databases: each client writes 8 KiB at random and flushes it, over and over. Devices of {plan.size / gib:g} GiB that "
         "are written already. What reaches the disk is the disk's own count, the file system's journal included.",
         durable_table(measured.durable),
         f"## Scans\n\nReads in order, 128 KiB each, of data that was written in order and then overwritten once at random in 4 KiB. Devices of {plan.scan_size / gib:g} GiB.",

@@ -135,7 +135,7 @@ def main() -> None:
         cells += groomers(vsl, plan, options.directory)
         on_files = [contender for contender in contenders if contender.media == "file"]
         [on_file] = [contender for contender in on_files if contender.name == "vsl file"]
-        durable = measure_durable(on_files, options.directory, plan.full_size, plan.seconds, plan.rounds)
+        durable = measure_durable(on_files, options.directory, plan.size, plan.seconds, plan.rounds)
         scanners = [(contender, vsl if contender is on_file else None) for contender in on_files]
         for in_order in (False, True):
             cells += measure_scans(scanners, options.directory, plan.scan_size, plan.seconds, plan.rounds, in_order=in_order)

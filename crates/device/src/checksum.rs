@@ -99,7 +99,7 @@ impl Checker {
             let (place, trailer) = slot.split_at_mut(self.sector);
             // From where the sector is, not from where it goes: the copy's stores can then take their time.
             let sum = crc_fast::crc32_iscsi(sector);
-            place.copy_from_slice(sector);
+            words::copy_past_caches(place, sector);
             write_fields(trailer, header);
             let sum = continued::<COVERED>(sum, &trailer[..COVERED]) ^ self.stir(header.seq, header.slot);
             trailer[COVERED..].copy_from_slice(&sum.to_le_bytes());
@@ -115,7 +115,7 @@ impl Checker {
         let tag = cipher.seal(room, trailer[..SEALED_FIELDS].try_into().expect("the fields have one length"));
         trailer[SEALED_FIELDS..SEALED_COVERED].copy_from_slice(&tag);
         let sum = crc_fast::crc32_iscsi(room);
-        place.copy_from_slice(room);
+        words::copy_past_caches(place, room);
         let sum = continued::<SEALED_COVERED>(sum, &trailer[..SEALED_COVERED]) ^ self.stir(header.seq, header.slot);
         trailer[SEALED_COVERED..].copy_from_slice(&sum.to_le_bytes());
     }

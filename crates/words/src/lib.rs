@@ -3,6 +3,7 @@
 //! A table of hundreds of megabytes that is read at random misses the TLB at nearly every access, and in a virtual machine each miss
 //! walks two page tables. In pages of 2 MiB it hardly ever does: full-size modules are simulated one and a half times as fast for it.
 
+mod past_caches;
 mod prefetch;
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -11,6 +12,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap_anonymous, munlock, munmap};
 
+pub use past_caches::copy_past_caches;
 pub use prefetch::{prefetch, prefetch_line};
 
 /// Bytes of a huge page on the machines with 4 KiB base pages.
