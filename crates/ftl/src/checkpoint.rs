@@ -594,16 +594,9 @@ mod tests {
     fn a_checkpoint_waits_for_the_groomer_only_while_that_can_write() {
         let mut layer = small::attached(small::config());
         layer.work();
-        let allocated = |layer: &mut Ftl| {
-            for command in layer.commands().unwrap_or_default() {
-                if let Command::Allocate { id, .. } = command {
-                    layer.complete(id, Ok(()));
-                }
-            }
-        };
-        allocated(&mut layer);
+        small::make_ready(&mut layer);
         assert_eq!(layer.submit(0, Request::Write { lba: 0, count: 1, fua: false }), Admission::Done);
-        allocated(&mut layer);
+        small::make_ready(&mut layer);
         assert!(layer.left_in_open(Stream::Data(0)) > 0);
         layer.free.clear();
         layer.ready.truncate(1);

@@ -19,9 +19,9 @@ const SLACK: u32 = 4;
 pub(crate) struct Filling {
     /// Programs that flushes cut short since a LEB was made ready.
     cut_short: u32,
-    /// LEBs used since the last quiet time that had to be filled for it, or were.
+    /// LEBs that flushes cut into pieces since the last quiet time, of those that held nothing before.
     used: u32,
-    /// LEBs that are to have been written, of the free ones.
+    /// So many of the free LEBs are to have been written.
     stock: u32,
     /// The one that is being filled ahead of need.
     leb: Option<LebId>,
@@ -118,7 +118,7 @@ mod tests {
     fn layer() -> Ftl {
         let mut layer = small::attached(Config { erase_before_program: false, ..small::config() });
         layer.work();
-        answer(&mut layer, Ok(()));
+        small::make_ready(&mut layer);
         layer
     }
 

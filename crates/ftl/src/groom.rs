@@ -691,11 +691,7 @@ mod tests {
         for placement in 0..layer.placements() {
             let write = Request::Write { lba: placement.into(), count: 1, fua: false };
             while layer.submit_placed(placement, 0, write) != Admission::Done {
-                for command in layer.commands().unwrap_or_default() {
-                    if let Command::Allocate { id, .. } = command {
-                        layer.complete(id, Ok(()));
-                    }
-                }
+                small::make_ready(&mut layer);
             }
         }
         layer.free.truncate(1);

@@ -95,25 +95,15 @@ impl Ftl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Command;
     use crate::layer::{Config, small};
     use crate::policy::Policy;
-
-    /// All LEBs that are being made ready are.
-    fn make_ready(layer: &mut Ftl) {
-        for command in layer.commands().unwrap_or_default() {
-            if let Command::Allocate { id, .. } = command {
-                layer.complete(id, Ok(()));
-            }
-        }
-    }
 
     #[test]
     fn a_write_waits_for_an_erase_block_rather_than_be_mixed_with_others() {
         let mut layer = small::attached(Config { policy: Policy::Placement, ..small::config() });
         assert!(layer.placements() > 4);
         layer.work();
-        make_ready(&mut layer);
+        small::make_ready(&mut layer);
         let place = |layer: &mut Ftl, placement: u8| {
             layer.submit_placed(placement, 0, Request::Write { lba: placement.into(), count: 1, fua: false })
         };
@@ -122,7 +112,7 @@ mod tests {
         let taken = taken.count() as u8;
         assert!(0 < taken && taken < layer.placements(), "{taken}");
         assert_eq!(layer.open_leb_of(Stream::Data(taken)), None);
-        make_ready(&mut layer);
+        small::make_ready(&mut layer);
         assert_eq!(place(&mut layer, taken), Admission::Done);
         assert!(layer.open_leb_of(Stream::Data(taken)).is_some());
         layer.verify().expect("sound");
