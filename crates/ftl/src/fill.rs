@@ -161,6 +161,38 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_uses_what_flushes_cut_and_was_blank() {
+        let mut layer = layer();
+        let mut take = |cuts: u32, waste: bool| {
+            let leb = layer.free[0];
+            (layer.lebs[leb].allocated, layer.lebs[leb].opened) = (waste, u64::from(waste));
+            (0..cuts).for_each(|_| layer.filling.cut_short());
+            layer.ready.pop_front();
+            layer.prepare_lebs();
+            (answer(&mut layer, Ok(())).len(), layer.filling.used)
+        };
+        let cuts = FILL_FROM * small::config().geometry.pages_per_leb();
+        assert_eq!([take(cuts - 1, false), take(cuts, false), take(cuts, true)], [(0, 0), (1, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn what_the_next_burst_may_use_is_not_given_back() {
+        let mut layer = layer();
+        for leb in layer.free.clone() {
+            (layer.lebs[leb].allocated, layer.lebs[leb].opened) = (true, 1);
+        }
+        layer.filling.stock = 20;
+        while layer.give_space_back() {
+            for command in layer.commands().unwrap_or_default() {
+                if let Command::Erase { id, .. } = command {
+                    layer.complete(id, Ok(()));
+                }
+            }
+        }
+        assert_eq!(layer.free.iter().filter(|leb| holds_waste(&layer.lebs[**leb])).count(), 20);
+    }
+
+    #[test]
     fn a_full_store_is_nobodys_failure() {
         let mut layer = layer();
         layer.filling.used = 2;
