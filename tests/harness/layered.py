@@ -63,9 +63,19 @@ def at_terminal(script: str, lines: list[str]) -> str:
     return f"({keys}; sleep 1) | script --quiet --return --flush --command {shlex.quote(script)} /dev/null"
 
 
-def shortened(command: Command, more: str) -> list[str]:
-    """A command that ends sooner than the page has it: its program gets more options."""
-    program = command.text.split()[1]
+# What shortens a command: options that it gets beside its own, or others in the place of some of its own.
+Shortening = str | dict[str, str]
+
+
+def shortened(command: Command, how: Shortening) -> list[str]:
+    """A command that ends sooner than the page has it."""
+    if isinstance(how, dict):
+        script = command.script()
+        for own, other in how.items():
+            check(own in script, f"{command.text} has no {own}")
+            script = script.replace(own, other)
+        return [script]
+    program, more = command.text.split()[1], how
     return [f'{program}() {{ command {program} "$@" {more}; }}', command.script(), f"unset -f {program}"]
 
 
@@ -76,14 +86,14 @@ def longest(starts: dict[str, T], text: str) -> T | None:
 
 def pages(
     world: World, names: Iterable[str], *, elsewhere: dict[str, str], before: dict[str, str], least: int, after: dict[str, str] | None = None,
-    typed: dict[str, list[str]] | None = None, shorter: dict[str, str] | None = None, not_run: dict[str, str] | None = None,
+    typed: dict[str, list[str]] | None = None, shorter: dict[str, Shortening] | None = None, not_run: dict[str, str] | None = None,
 ) -> None:
     """Runs every command of pages of docs/ word for word, each page in a system of its own; at least so many in all.
 
     elsewhere: how a command begins that is not run here, and the case or file of tests that does. not_run: how one begins that no test runs,
     and why. before: what a page, or a command of it that begins so, finds there.
     after: the page that another goes on from, up to where that one is taken away. typed: how a command begins that asks at a terminal,
-    and the lines that it is answered. shorter: how one begins that would take long, and the options that shorten it.
+    and the lines that it is answered. shorter: how one begins that would take long, and what shortens it.
     """
     after, typed, shorter, not_run = after or {}, typed or {}, shorter or {}, not_run or {}
     for where in set(elsewhere.values()):

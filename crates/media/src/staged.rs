@@ -19,8 +19,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ftl::{Header, Kind, TrimRecord};
 use rustix::fs::{FallocateFlags, FileType, OFlags, fallocate, fstat, fstatfs};
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::geteuid;
+use words::Words;
 
 use crate::lock::{self, FileId, Share};
 use crate::page::{ALIGN, Page, PageBuf};
@@ -496,29 +497,30 @@ impl Shared {
     }
 }
 
-/// A mapping.
+/// Memory that a file holds, or this process alone.
 struct Map {
     start: NonNull<u8>,
     bytes: usize,
+    /// What is no mapping of a file.
+    own: Option<Words>,
 }
 
 impl Map {
     fn new(file: Option<&File>, at: usize, bytes: usize) -> io::Result<Map> {
+        let Some(file) = file else {
+            let mut own = Words::new(bytes.div_ceil(size_of::<u32>()));
+            return Ok(Map { start: NonNull::from(own.bytes_mut()).cast(), bytes, own: Some(own) });
+        };
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice disturbs nobody. Who may shorten the file may end this process anyway.
-        let start = unsafe {
-            match file {
-                Some(file) => mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, at as u64),
-                None => mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE),
-            }
-        }?;
+        let start = unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, at as u64) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Map { start, bytes })
+        Ok(Map { start, bytes, own: None })
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= self.bytes);
-        // SAFETY: inside the mapping and aligned; words are only ever used as atomics while the mapping is shared.
+        // SAFETY: inside the memory and aligned; words are only ever used as atomics while the mapping is shared.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
@@ -531,7 +533,9 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: this very range was mapped in `new`; every page in it holds `Shared`, which holds the mapping.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        if self.own.is_none() {
+            // SAFETY: this very range was mapped in `new`; every page in it holds `Shared`, which holds the mapping.
+            let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        }
     }
 }

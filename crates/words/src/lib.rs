@@ -6,7 +6,7 @@
 mod past_caches;
 mod prefetch;
 
-use std::alloc::{Layout, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
@@ -19,16 +19,28 @@ pub use prefetch::{prefetch, prefetch_line};
 pub const HUGE_BYTES: usize = 2 << 20;
 /// Words in a huge page.
 pub const HUGE_WORDS: usize = HUGE_BYTES / size_of::<u32>();
+/// Bytes of a base page.
+const PAGE_BYTES: usize = 4096;
 /// Words in a base page.
-pub const PAGE_WORDS: usize = 4096 / size_of::<u32>();
+pub const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u32>();
+/// Tables of at most so many bytes are from the heap: a mapping of their own costs three system calls and a page fault, which is a
+/// sixth of the time of a simulation that makes a small device for each moment of a power cut.
+const HEAP_BYTES: usize = 64 << 10;
 
 /// A table of so many words, zeros to begin with.
 pub struct Words {
-    /// Begins on a huge page, inside the mapping.
+    /// Begins on a huge page inside the mapping, or on a base page of the heap.
     start: NonNull<u32>,
     len: usize,
-    mapping: NonNull<u8>,
-    mapped: usize,
+    memory: Memory,
+}
+
+/// Where a table's memory is from.
+enum Memory {
+    /// A mapping of its own: where it begins, and its bytes.
+    Mapping(NonNull<u8>, usize),
+    /// The heap, in whole pages: what is locked is nobody else's. It is unlocked before the heap has it back.
+    Heap { layout: Layout, locked: bool },
 }
 
 // SAFETY: it owns its memory as a `Box<[u32]>` would, and hands it out only by `&self` and `&mut self`.
@@ -39,6 +51,9 @@ unsafe impl Sync for Words {}
 impl Words {
     /// A table of `len` words. Takes no memory yet.
     pub fn new(len: usize) -> Words {
+        if len * size_of::<u32>() <= HEAP_BYTES {
+            return Words::small(len);
+        }
         let bytes = (len * size_of::<u32>()).next_multiple_of(HUGE_BYTES);
         let mapped = bytes + HUGE_BYTES;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -51,7 +66,17 @@ impl Words {
         let skip = mapping.as_ptr().align_offset(HUGE_BYTES);
         // SAFETY: `skip < HUGE_BYTES`, and the mapping is that much longer than the table.
         let start = unsafe { mapping.add(skip) }.cast::<u32>();
-        Words { start, len, mapping, mapped }
+        Words { start, len, memory: Memory::Mapping(mapping, mapped) }
+    }
+
+    /// One of at most [`HEAP_BYTES`].
+    fn small(len: usize) -> Words {
+        let bytes = (len * size_of::<u32>()).next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
+        let layout = Layout::from_size_align(bytes, PAGE_BYTES).expect("a power of two, and few bytes");
+        // SAFETY: the layout is of one page at least.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<u32>());
+        let Some(start) = start else { handle_alloc_error(layout) };
+        Words { start, len, memory: Memory::Heap { layout, locked: false } }
     }
 
     /// The same in huge pages from the beginning: for tables that are filled from end to end.
@@ -90,8 +115,11 @@ impl Words {
     pub fn lock(&mut self) -> std::io::Result<()> {
         // Where it is filled from end to end anyway, huge pages cost nothing more.
         self.advise(0..self.len.next_multiple_of(PAGE_WORDS), Advice::LinuxHugepage);
-        // SAFETY: the range lies in the mapping, and locking changes no content.
+        // SAFETY: the range is the table's own, in whole pages, and locking changes no content.
         unsafe { mlock(self.start.as_ptr().cast(), self.len * size_of::<u32>()) }?;
+        if let Memory::Heap { locked, .. } = &mut self.memory {
+            *locked = true;
+        }
         Ok(())
     }
 
@@ -99,12 +127,15 @@ impl Words {
     pub fn unlock(&mut self) {
         // SAFETY: as above. What was never locked stays as it is.
         let _ = unsafe { munlock(self.start.as_ptr().cast(), self.len * size_of::<u32>()) };
+        if let Memory::Heap { locked, .. } = &mut self.memory {
+            *locked = false;
+        }
     }
 
     /// The table byte by byte.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the words are in the mapping and borrowed, and any byte of theirs is a valid one.
+        // SAFETY: the words are the table's own and borrowed, and any byte of theirs is a valid one.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len * size_of::<u32>()) }
     }
 
@@ -123,8 +154,11 @@ impl Words {
         }
     }
 
-    /// Whether the kernel took the advice about a range of words.
+    /// Whether the kernel took the advice about a range of words: about the heap it is given none.
     fn advise(&self, range: Range<usize>, advice: Advice) -> bool {
+        if let Memory::Heap { .. } = self.memory {
+            return false;
+        }
         let bytes = range.len() * size_of::<u32>();
         assert!(range.end <= self.len.next_multiple_of(HUGE_WORDS));
         // SAFETY: the range lies in the mapping. Only `release`, which has the table for itself, gives advice that changes
@@ -135,8 +169,15 @@ impl Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        // SAFETY: this very range was mapped in `new`, and no reference outlives the table.
-        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped) };
+        if let Memory::Heap { locked: true, .. } = self.memory {
+            self.unlock();
+        }
+        match self.memory {
+            // SAFETY: this very range was mapped in `new`, and no reference outlives the table.
+            Memory::Mapping(base, bytes) => drop(unsafe { munmap(base.as_ptr().cast(), bytes) }),
+            // SAFETY: it was allocated in `small` with this layout, and no reference outlives the table.
+            Memory::Heap { layout, .. } => unsafe { dealloc(self.start.as_ptr().cast(), layout) },
+        }
     }
 }
 
@@ -144,7 +185,7 @@ impl Deref for Words {
     type Target = [u32];
     #[inline]
     fn deref(&self) -> &[u32] {
-        // SAFETY: `len` words from `start` on lie in the mapping, which is readable and zeroed.
+        // SAFETY: `len` words from `start` on are the table's own, readable, and were zeroed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -208,5 +249,18 @@ mod tests {
     #[test]
     fn a_table_may_be_empty() {
         assert!(Words::new(0).is_empty() && Words::huge(0).is_empty());
+    }
+
+    #[test]
+    fn a_small_table_is_like_a_large_one() {
+        for len in [1, HEAP_BYTES / size_of::<u32>(), HEAP_BYTES / size_of::<u32>() + 1] {
+            let mut words = Words::huge(len);
+            assert!(words.len() == len && words.iter().all(|word| *word == 0));
+            words.fill(7);
+            words.lock().expect("memory that may be locked");
+            words.release(0..len.next_multiple_of(PAGE_WORDS));
+            assert!(words.iter().all(|word| *word == 0), "{len}");
+            words.unlock();
+        }
     }
 }

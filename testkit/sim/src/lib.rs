@@ -34,3 +34,7 @@ pub use plan::{Plan, Wish};
 pub use run::{Failure, Report, run};
 pub use series::{Held, Series};
 pub use watch::Watch;
+
+/// Of all programs here, tests as well: devices are made and dropped all the time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

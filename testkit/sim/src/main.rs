@@ -10,10 +10,6 @@ use sim::{Behind, Exhaustive, Failure, Held, Plan, Series, Wish};
 
 use crate::watcher::Watcher;
 
-/// Devices are made and dropped all the time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Runs the storage layer in a seeded simulator with power cuts.
 ///
 /// Exit codes: 0 all held, 1 wrong data, 3 no progress, 4 crash, 2 usage, 130 interrupted.

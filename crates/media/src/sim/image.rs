@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 
+use crc_fast::{CrcAlgorithm, checksum};
+
 use crate::{Geometry, LABEL_BYTES, PageAddr};
 
 /// What a disk writes as one: a torn write is torn between two such pieces, bytes.
@@ -94,11 +96,7 @@ impl Image {
         let mut hasher = DefaultHasher::new();
         for (index, page) in self.pages.iter().enumerate() {
             let Some(page) = page else { continue };
-            let digest = page.digest.get().unwrap_or_else(|| {
-                let mut hasher = DefaultHasher::new();
-                page.bytes.hash(&mut hasher);
-                hasher.finish()
-            });
+            let digest = page.digest.get().unwrap_or_else(|| checksum(CrcAlgorithm::Crc64Nvme, &page.bytes));
             page.digest.set(Some(digest));
             (index, digest).hash(&mut hasher);
         }
