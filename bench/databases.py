@@ -44,7 +44,7 @@ class Plan:
     cuts: int
 
 
-PLANS = {"full": Plan(20, 3, 400_000, 10, 20), "short": Plan(8, 3, 150_000, 5, 4), "smoke": Plan(1, 1, 10_000, 1, 2)}
+PLANS = {"full": Plan(20, 3, 400_000, 10, 20), "short": Plan(8, 3, 150_000, 5, 4), "smoke": Plan(2, 1, 150_000, 1, 2)}
 
 
 @dataclass

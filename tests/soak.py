@@ -35,6 +35,11 @@ TOOLS = str(TARGET / "tools" / "bin")
 GUESTS = {"nvme_guest_restart": "NVMe/TCP", "vhost_guest": "vhost-user-blk", "nbd_guest": "NBD by QEMU"}
 # Slow cases that have a line of their own.
 OTHERWISE = {"disconnects_many", "database_cuts_many", "database_guest", *(f"{name}_many" for name in GUESTS)}
+# What packages hold beside the program, and the programs of the databases' page: some slow cases make and run those.
+EVERYTHING_PACKED = ["build", "--release", "-p", "openvsl-c", "-p", "openvsl-files", "-p", "openvsl-cli", "--lib", "--bins",
+                     "--example", "sqlite_speed", "--example", "databases_page"]
+# Slow cases that try the static programs.
+OF_STATIC_PROGRAMS = {"image", "static_program"}
 # What a command may take to clean up when its time is over.
 CLEAN_UP = 60  # seconds
 
@@ -337,13 +342,15 @@ def prepare(wanted: list[Line]) -> None:
     builds = {
         SIM: [["build", "--release", "-p", "sim", "--bin", "vsl-sim"]],
         FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
-        VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs", "--bin", "vsl-directfs"]],
+        VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs", "--bin", "vsl-directfs"], EVERYTHING_PACKED],
         "tests/mutants.py": [["build", "--bin", "vsl"]],
         "cargo": [["test", "--release", "-p", package, "--test", "suite", "--no-run"] for package in ["openvsl-device", "openvsl-export", "openvsl-files"]],
     }
     words = {word for line in wanted for word in line.command}
     for command in (command for word, commands in builds.items() if word in words for command in commands):
         subprocess.run(["cargo", command[0], "--locked", *command[1:]], cwd=ROOT, check=True)
+    if words & OF_STATIC_PROGRAMS:
+        subprocess.run(["packaging/build-static.sh", "x86_64", "aarch64"], cwd=ROOT, check=True)
 
 
 class Commits:
