@@ -35,9 +35,9 @@ TOOLS = str(TARGET / "tools" / "bin")
 GUESTS = {"nvme_guest_restart": "NVMe/TCP", "vhost_guest": "vhost-user-blk", "nbd_guest": "NBD by QEMU"}
 # Slow cases that have a line of their own.
 OTHERWISE = {"disconnects_many", "database_cuts_many", "database_guest", *(f"{name}_many" for name in GUESTS)}
-# What packages hold beside the program, and the programs of the databases' page: some slow cases make and run those.
-EVERYTHING_PACKED = ["build", "--release", "-p", "openvsl-c", "-p", "openvsl-files", "-p", "openvsl-cli", "--lib", "--bins",
-                     "--example", "sqlite_speed", "--example", "databases_page"]
+# What cases run: the program, all else that packages hold, and the examples by which databases are measured.
+BUILT_FOR_CASES = ["build", "--release", "-p", "openvsl-cli", "-p", "openvsl-c", "-p", "openvsl-files", "-p", "faultfs", "--lib", "--bins",
+                   "--example", "sqlite_speed", "--example", "databases_page"]
 # Slow cases that try the static programs.
 OF_STATIC_PROGRAMS = {"image", "static_program"}
 # What a command may take to clean up when its time is over.
@@ -342,7 +342,7 @@ def prepare(wanted: list[Line]) -> None:
     builds = {
         SIM: [["build", "--release", "-p", "sim", "--bin", "vsl-sim"]],
         FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
-        VSL: [["build", "--release", "--bin", "vsl", "--bin", "faultfs", "--bin", "vsl-directfs"], EVERYTHING_PACKED],
+        VSL: [BUILT_FOR_CASES],
         "tests/mutants.py": [["build", "--bin", "vsl"]],
         "cargo": [["test", "--release", "-p", package, "--test", "suite", "--no-run"] for package in ["openvsl-device", "openvsl-export", "openvsl-files"]],
     }
