@@ -36,10 +36,8 @@ GUESTS = {"nvme_guest_restart": "NVMe/TCP", "vhost_guest": "vhost-user-blk", "nb
 # Slow cases that have a line of their own.
 OTHERWISE = {"disconnects_many", "database_cuts_many", "database_guest", *(f"{name}_many" for name in GUESTS)}
 # What cases run: the program, all else that packages hold, and the examples by which databases are measured.
-BUILT_FOR_CASES = ["build", "--release", "-p", "openvsl-cli", "-p", "openvsl-c", "-p", "openvsl-files", "-p", "faultfs", "--lib", "--bins",
+BUILT_FOR_CASES = ["-p", "openvsl-cli", "-p", "openvsl-c", "-p", "openvsl-files", "-p", "faultfs", "--lib", "--bins",
                    "--example", "sqlite_speed", "--example", "databases_page"]
-# Slow cases that try the static programs.
-OF_STATIC_PROGRAMS = {"image", "static_program"}
 # What a command may take to clean up when its time is over.
 CLEAN_UP = 60  # seconds
 
@@ -339,18 +337,21 @@ def write_page(rows: dict[str, dict]) -> None:
 
 def prepare(wanted: list[Line]) -> None:
     """Builds what the lines run, so that no line's time goes into that."""
+    def cargo(command: str, *words: str) -> tuple[str, ...]:
+        return ("cargo", command, "--locked", *words)
+
     builds = {
-        SIM: [["build", "--release", "-p", "sim", "--bin", "vsl-sim"]],
-        FUZZ: [["build", "-p", "fuzz", "--bin", "vsl-fuzz"]],
-        VSL: [BUILT_FOR_CASES],
-        "tests/mutants.py": [["build", "--bin", "vsl"]],
-        "cargo": [["test", "--release", "-p", package, "--test", "suite", "--no-run"] for package in ["openvsl-device", "openvsl-export", "openvsl-files"]],
+        SIM: [cargo("build", "--release", "-p", "sim", "--bin", "vsl-sim")],
+        FUZZ: [cargo("build", "-p", "fuzz", "--bin", "vsl-fuzz")],
+        VSL: [cargo("build", "--release", *BUILT_FOR_CASES)],
+        "tests/mutants.py": [cargo("build", "--bin", "vsl")],
+        "cargo": [cargo("test", "--release", "-p", package, "--test", "suite", "--no-run") for package in ["openvsl-device", "openvsl-export", "openvsl-files"]],
+        **dict.fromkeys(["image", "static_program"], [("packaging/build-static.sh", "x86_64", "aarch64")]),
     }
     words = {word for line in wanted for word in line.command}
-    for command in (command for word, commands in builds.items() if word in words for command in commands):
-        subprocess.run(["cargo", command[0], "--locked", *command[1:]], cwd=ROOT, check=True)
-    if words & OF_STATIC_PROGRAMS:
-        subprocess.run(["packaging/build-static.sh", "x86_64", "aarch64"], cwd=ROOT, check=True)
+    # What several lines need is built once.
+    for command in dict.fromkeys(command for word, commands in builds.items() if word in words for command in commands):
+        subprocess.run(command, cwd=ROOT, check=True)
 
 
 class Commits:

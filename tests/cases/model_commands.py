@@ -18,7 +18,7 @@ BEFORE = {
     "traces.md": f"gzip <{SAMPLES}/msr.csv >usr_0.csv.gz && cp {SAMPLES}/blkparse.txt sda.blkparse",
     "traces.md $ vsl trace record fct0 --to": "vsl up && vsl attach memory:1GiB --name fct0",
 }
-# What takes minutes, all policies, a whole review, everything published; or half a minute of this build.
+# What takes minutes (all policies, a whole review, everything published), or half a minute with a development build.
 SHORTER = {
     "$ vsl sim --objects s3-standard --format 16GiB": {"--ramp-time 20d --runtime 30d --interval 10d": "--ramp-time 4d --runtime 6d --interval 2d"},
     "$ vsl sim iodrive-320-mlc --rw randwrite --bs 4k --rate-iops 12000": {"--runtime 120": "--runtime 40"},

@@ -23,8 +23,8 @@ pub const HUGE_WORDS: usize = HUGE_BYTES / size_of::<u32>();
 const PAGE_BYTES: usize = 4096;
 /// Words in a base page.
 pub const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u32>();
-/// Tables of at most so many bytes are from the heap: a mapping of their own costs three system calls and a page fault, which is a
-/// sixth of the time of a simulation that makes a small device for each moment of a power cut.
+/// Tables of at most so many bytes are from the heap: a mapping of their own costs two system calls and page faults, up to a fifth of
+/// the time of a simulation that makes a small device for each moment of a power cut.
 const HEAP_BYTES: usize = 64 << 10;
 
 /// A table of so many words, zeros to begin with.
@@ -33,14 +33,15 @@ pub struct Words {
     start: NonNull<u32>,
     len: usize,
     memory: Memory,
+    locked: bool,
 }
 
 /// Where a table's memory is from.
 enum Memory {
     /// A mapping of its own: where it begins, and its bytes.
     Mapping(NonNull<u8>, usize),
-    /// The heap, in whole pages: what is locked is nobody else's. It is unlocked before the heap has it back.
-    Heap { layout: Layout, locked: bool },
+    /// The heap, in whole pages: what is locked is nobody else's.
+    Heap(Layout),
 }
 
 // SAFETY: it owns its memory as a `Box<[u32]>` would, and hands it out only by `&self` and `&mut self`.
@@ -49,7 +50,7 @@ unsafe impl Send for Words {}
 unsafe impl Sync for Words {}
 
 impl Words {
-    /// A table of `len` words. Takes no memory yet.
+    /// A table of `len` words. A large one takes no memory yet.
     pub fn new(len: usize) -> Words {
         if len * size_of::<u32>() <= HEAP_BYTES {
             return Words::small(len);
@@ -66,7 +67,7 @@ impl Words {
         let skip = mapping.as_ptr().align_offset(HUGE_BYTES);
         // SAFETY: `skip < HUGE_BYTES`, and the mapping is that much longer than the table.
         let start = unsafe { mapping.add(skip) }.cast::<u32>();
-        Words { start, len, memory: Memory::Mapping(mapping, mapped) }
+        Words { start, len, memory: Memory::Mapping(mapping, mapped), locked: false }
     }
 
     /// One of at most [`HEAP_BYTES`].
@@ -76,7 +77,7 @@ impl Words {
         // SAFETY: the layout is of one page at least.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<u32>());
         let Some(start) = start else { handle_alloc_error(layout) };
-        Words { start, len, memory: Memory::Heap { layout, locked: false } }
+        Words { start, len, memory: Memory::Heap(layout), locked: false }
     }
 
     /// The same in huge pages from the beginning: for tables that are filled from end to end.
@@ -117,9 +118,7 @@ impl Words {
         self.advise(0..self.len.next_multiple_of(PAGE_WORDS), Advice::LinuxHugepage);
         // SAFETY: the range is the table's own, in whole pages, and locking changes no content.
         unsafe { mlock(self.start.as_ptr().cast(), self.len * size_of::<u32>()) }?;
-        if let Memory::Heap { locked, .. } = &mut self.memory {
-            *locked = true;
-        }
+        self.locked = true;
         Ok(())
     }
 
@@ -127,9 +126,7 @@ impl Words {
     pub fn unlock(&mut self) {
         // SAFETY: as above. What was never locked stays as it is.
         let _ = unsafe { munlock(self.start.as_ptr().cast(), self.len * size_of::<u32>()) };
-        if let Memory::Heap { locked, .. } = &mut self.memory {
-            *locked = false;
-        }
+        self.locked = false;
     }
 
     /// The table byte by byte.
@@ -156,7 +153,7 @@ impl Words {
 
     /// Whether the kernel took the advice about a range of words: about the heap it is given none.
     fn advise(&self, range: Range<usize>, advice: Advice) -> bool {
-        if let Memory::Heap { .. } = self.memory {
+        if let Memory::Heap(_) = self.memory {
             return false;
         }
         let bytes = range.len() * size_of::<u32>();
@@ -169,14 +166,15 @@ impl Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        if let Memory::Heap { locked: true, .. } = self.memory {
+        if self.locked {
+            // The heap gives the memory to others.
             self.unlock();
         }
         match self.memory {
             // SAFETY: this very range was mapped in `new`, and no reference outlives the table.
             Memory::Mapping(base, bytes) => drop(unsafe { munmap(base.as_ptr().cast(), bytes) }),
             // SAFETY: it was allocated in `small` with this layout, and no reference outlives the table.
-            Memory::Heap { layout, .. } => unsafe { dealloc(self.start.as_ptr().cast(), layout) },
+            Memory::Heap(layout) => unsafe { dealloc(self.start.as_ptr().cast(), layout) },
         }
     }
 }
@@ -244,6 +242,23 @@ mod tests {
         words.release(0..PAGE_WORDS);
         assert_eq!(words[7], 0);
         words.unlock();
+
+        let before = locked_kib();
+        let mut small = Words::new(PAGE_WORDS);
+        small.fill(7);
+        small.lock().expect("memory that may be locked");
+        assert_eq!(locked_kib(), before + 4);
+        small.release(0..PAGE_WORDS);
+        assert!(small.iter().all(|word| *word == 0));
+        drop(small);
+        assert_eq!(locked_kib(), before, "what the heap has back is not locked");
+    }
+
+    /// Memory of this process that is locked. One test alone may change it.
+    fn locked_kib() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").expect("the kernel tells");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).expect("a line of locked memory");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
     #[test]
@@ -257,10 +272,8 @@ mod tests {
             let mut words = Words::huge(len);
             assert!(words.len() == len && words.iter().all(|word| *word == 0));
             words.fill(7);
-            words.lock().expect("memory that may be locked");
             words.release(0..len.next_multiple_of(PAGE_WORDS));
             assert!(words.iter().all(|word| *word == 0), "{len}");
-            words.unlock();
         }
     }
 }
