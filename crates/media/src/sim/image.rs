@@ -199,3 +199,37 @@ impl Image {
         self.pages.iter().flatten().count() as u64 * u64::from(self.geometry.page_bytes())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GEOMETRY: Geometry = Geometry {
+        dies: 2,
+        parity: 0,
+        blocks: 4,
+        pages_per_block: 2,
+        slots_per_page: 2,
+        sector_bytes: 512,
+        trailer_bytes: 32,
+        unit_bytes: 32,
+    };
+
+    #[test]
+    fn a_digest_is_that_of_the_content() {
+        let at = PageAddr { die: 1, block: 2, page: 1 };
+        let mut image = Image::new(GEOMETRY);
+        image.write(at, 64, &[7; 64], |_| true);
+        let (digest, copy) = (image.digest(), image.clone());
+        for byte in [0, 64, GEOMETRY.page_bytes() as usize - 1] {
+            image.rot(at, byte, 1);
+            assert_ne!(image.digest(), digest, "byte {byte} is another one");
+            image.rot(at, byte, 1);
+            assert_eq!(image.digest(), digest);
+        }
+        let mut elsewhere = Image::new(GEOMETRY);
+        elsewhere.write(PageAddr { page: 0, ..at }, 64, &[7; 64], |_| true);
+        assert_ne!(elsewhere.digest(), digest, "the same bytes on another page");
+        assert_eq!(copy.digest(), digest, "a copy keeps its content");
+    }
+}
