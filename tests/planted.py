@@ -23,6 +23,8 @@ FURTHER_SEEDS = 100_000
 BUILT = ["ftl", "media", "device", "array", "cache", "sim", "trace", "lab", "report", "nvme", "export", "card", "rust", "files", "backup", "bucket"]
 # Packages that are not called as their folder.
 PACKAGES = {"sim": "sim", "rust": "openvsl"}
+# What does little work in the suites takes longer to optimise than that saves.
+UNOPTIMISED = ["openvsl-lab", "openvsl-export", "openvsl-trace"]
 # Options of the simulator for a seed of each kind.
 SEEDS = {"seed": [], "encrypted-seed": ["--encrypted"], "die-loss-seed": ["--die-loss"],
          "kill-seed": ["--kills"], "killed-die-seed": ["--die-loss", "--kills"], "batch-seed": ["--batches"],
@@ -53,6 +55,7 @@ class Programs:
         """Builds something with cargo, and notes the programs that came of it."""
         # Dependencies are those of every other build. A defect leaves variables unused and code unreachable: no news.
         command = ["cargo", words[0], "--quiet", *words[1:], "--locked", "--message-format=json", "--target-dir", str(TARGET)]
+        command += [word for name in UNOPTIMISED for word in ["--config", f"profile.dev.package.{name}.opt-level=0"]]
         # To cargo a crate of the copy is the crate that it was copied from, and what is built of one would count as the other's: with
         # a wrapper, here one that does nothing, crates of a workspace are told apart, and dependencies are still shared.
         environment = {**os.environ, "RUSTC_WORKSPACE_WRAPPER": "/usr/bin/env"}

@@ -92,6 +92,8 @@ struct Running {
     clean: bool,
     /// Slots in all, estimated at the beginning, for the pace.
     estimate: u64,
+    /// The interval that it keeps pace with is no longer than this.
+    interval: u64,
 }
 
 pub(crate) struct Checkpointer {
@@ -110,6 +112,8 @@ pub(crate) struct Checkpointer {
     closed: bool,
     /// Sequence number before which no checkpoint can be due: saves working the interval out at every write.
     not_before: u64,
+    /// Sectors that were unmapped since the last one began.
+    unmapped: u64,
 }
 
 impl Checkpointer {
@@ -125,6 +129,7 @@ impl Checkpointer {
             closing: false,
             closed: false,
             not_before: 0,
+            unmapped: 0,
         }
     }
 
@@ -153,6 +158,11 @@ impl Checkpointer {
     /// The configured interval is another one.
     pub fn interval_changed(&mut self) {
         self.not_before = 0;
+    }
+
+    /// So many sectors were unmapped.
+    pub fn unmapped(&mut self, count: u64) {
+        self.unmapped += count;
     }
 
     /// Asks for the last checkpoint.
@@ -242,6 +252,12 @@ fn checkpoint_slots(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) 
     map.div_ceil(room) + lebs.div_ceil(room) + 1 + views
 }
 
+/// So many times its own size lies between two checkpoints, at least.
+const APART: u64 = 16;
+
+/// LEBs whose sectors must have been unmapped before a checkpoint comes early for their sake.
+const WORTH_LEBS: u64 = 8;
+
 /// LEBs that they fill; each begins with a header.
 pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) -> u32 {
     checkpoint_slots(geometry, mapped, sparse, views).div_ceil(u64::from(geometry.slots_per_leb() - 1)) as u32
@@ -266,11 +282,26 @@ impl Ftl {
     fn checkpoint_interval(&self) -> u64 {
         let spare = self.narrowed().geometry.slots().saturating_sub(self.config.room().max(self.live_sectors()));
         let cost = self.checkpoint_estimate();
-        self.config.checkpoint_interval.max(16 * cost).min(spare / 4).max(1)
+        self.config.checkpoint_interval.max(APART * cost).min(spare / 4).max(1)
     }
 
     fn checkpoint_estimate(&self) -> u64 {
         checkpoint_slots(&self.config.geometry, self.map.mapped(), self.config.is_sparse(), self.index_bytes())
+    }
+
+    /// Whether so much was unmapped that a checkpoint comes early: what lived there is free for use only when it counts, and until then writes
+    /// go to blocks or memory that nobody has touched, which costs more.
+    fn frees_much(&mut self) -> bool {
+        let worth = WORTH_LEBS * u64::from(self.config.geometry.slots_per_leb());
+        if self.checkpointer.unmapped < worth.max(APART * self.checkpoint_estimate()) {
+            return false;
+        }
+        let waits = !self.config.power_protected && !self.checkpointer.closing;
+        let gains = !self.config.erase_before_program && waits && self.any_blank();
+        if !gains {
+            self.checkpointer.unmapped = 0;
+        }
+        gains
     }
 
     /// Begins a checkpoint when one is due, and goes on with the one that is running.
@@ -285,13 +316,15 @@ impl Ftl {
                 self.checkpointer.not_before = self.checkpointer.committed.begin + self.checkpoint_interval();
                 due |= self.seq >= self.checkpointer.not_before;
             }
+            let early = !due && self.frees_much();
+            due |= early;
             // The last one waits until nothing else moves: it must be the last thing on media.
             let quiet = !self.groomer.is_busy() && self.emptied.is_empty();
             let last = self.checkpointer.closing && !self.checkpointer.closed && quiet;
             if !(due || last) || self.checkpointer.closed || (self.lacks_checkpoint_room() && self.frees_more()) {
                 return;
             }
-            self.begin_checkpoint();
+            self.begin_checkpoint(early);
         }
         self.write_pieces();
     }
@@ -317,7 +350,8 @@ impl Ftl {
         !self.emptied.is_empty() || ((self.can_open(Writer::Groom) || room()) && work())
     }
 
-    fn begin_checkpoint(&mut self) {
+    /// An early one is for the sake of what it frees, and done soon.
+    fn begin_checkpoint(&mut self, early: bool) {
         if self.checkpointer.closing && self.config.geometry.parity > 0 {
             // Nothing is open after a clean detach, so that no redundancy is left incomplete.
             Stream::data().for_each(|stream| self.give_up(stream));
@@ -325,6 +359,8 @@ impl Ftl {
         self.seal_all();
         let open = Stream::data().filter_map(|stream| self.open_leb_of(stream)).collect();
         let estimate = self.checkpoint_estimate();
+        let interval = if early { APART * estimate } else { u64::MAX };
+        self.checkpointer.unmapped = 0;
         (self.checkpointer.wanted, self.checkpointer.awaited) = (false, false);
         self.checkpointer.running = Some(Running {
             begin: self.seq,
@@ -334,6 +370,7 @@ impl Ftl {
             open,
             clean: self.checkpointer.closing && !self.groomer.is_busy() && self.emptied.is_empty(),
             estimate,
+            interval,
         });
     }
 
@@ -344,7 +381,7 @@ impl Ftl {
             match running.phase {
                 Phase::Map { .. } | Phase::Lebs { .. } | Phase::Snapshots { .. } | Phase::Views { .. } => {
                     // Done after a quarter of the interval, so that replay stays bounded.
-                    let appended = self.seq - running.begin;
+                    let (appended, interval) = (self.seq - running.begin, interval.min(running.interval));
                     let due = running.estimate * (appended - u64::from(running.slots)) * 4 / interval + 1;
                     if (!self.checkpointer.urgent && u64::from(running.slots) >= due)
                         || !self.room(Stream::Checkpoint, Writer::Checkpoint, 1, 0)
@@ -579,13 +616,54 @@ mod tests {
         assert!(begins(true, 1), "with capacitors there is no recovery");
     }
 
+    /// Whether a checkpoint begins early when so many sectors were unmapped, with free LEBs that are blank or were written before.
+    fn begins_early(config: Config, unmapped: u64, blank: bool) -> bool {
+        let mut layer = small::attached(config);
+        for leb in layer.free.clone() {
+            layer.lebs[leb].allocated = !blank;
+        }
+        layer.checkpointer.unmapped(unmapped);
+        layer.checkpoint();
+        layer.checkpointer.running.is_some()
+    }
+
+    #[test]
+    fn a_checkpoint_comes_early_where_it_frees_much() {
+        let flash = Config { erase_before_program: true, ..small::config() };
+        let protected = Config { power_protected: true, ..small::config() };
+        let worth = WORTH_LEBS * 16;
+        assert!(begins_early(small::config(), worth, true));
+        assert!(!begins_early(small::config(), worth - 1, true));
+        assert!(!begins_early(small::config(), worth, false), "all that are free were written before");
+        assert!(!begins_early(flash, worth, true), "flash is erased first");
+        assert!(!begins_early(protected, worth, true), "no recovery needs what was unmapped");
+    }
+
+    /// Whether all pieces of a checkpoint are written when so many slots were appended since it began.
+    fn is_written(early: bool, appended: u64) -> bool {
+        let mut layer = small::attached(small::config());
+        layer.work();
+        small::make_ready(&mut layer);
+        layer.begin_checkpoint(early);
+        layer.seq += appended;
+        layer.write_pieces();
+        matches!(layer.checkpointer.running.as_ref().expect("running").phase, Phase::Durable { .. })
+    }
+
+    #[test]
+    fn an_early_checkpoint_is_done_soon() {
+        let soon = APART * small::attached(small::config()).checkpoint_estimate() / 4;
+        assert!(is_written(true, soon) && !is_written(true, 0));
+        assert!(!is_written(false, soon) && is_written(false, 250));
+    }
+
     /// What the groomer moved behind the last checkpoint would stand in none.
     #[test]
     fn no_room_is_made_for_a_checkpoint_that_has_begun() {
         let mut layer = small::attached(small::config());
         layer.free.truncate(1);
         assert!(layer.lacks_checkpoint_room(), "another would take what a recovery needs");
-        layer.begin_checkpoint();
+        layer.begin_checkpoint(false);
         assert!(!layer.lacks_checkpoint_room());
     }
 
@@ -612,7 +690,7 @@ mod tests {
         let mut layer = small::attached(small::config());
         assert_eq!(layer.checkpointer.groom_reserve(), 1);
         layer.checkpointer.want();
-        layer.begin_checkpoint();
+        layer.begin_checkpoint(false);
         assert_eq!(layer.checkpointer.groom_reserve(), 2);
         layer.checkpointer.opened(7);
         assert_eq!(layer.checkpointer.groom_reserve(), 1);

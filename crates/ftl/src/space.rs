@@ -34,6 +34,11 @@ impl Ftl {
         HOST_RESERVE + self.checkpointer.reserve()
     }
 
+    /// Whether there are free LEBs whose blocks or memory nobody has touched.
+    pub(crate) fn any_blank(&self) -> bool {
+        self.free.iter().any(|leb| !self.lebs[*leb].allocated)
+    }
+
     /// Whether there is room for what gains none: the last LEBs are for those who free others.
     pub(crate) fn has_spare_lebs(&self) -> bool {
         self.free_lebs() as usize > self.host_reserve() + 1
@@ -177,6 +182,7 @@ impl Ftl {
             self.leaving.push_back((self.seq, count));
             self.leaving_sectors += count;
         }
+        self.checkpointer.unmapped(count);
     }
 
     /// A LEB lost its last live slot: it is freed when everything appended so far is durable.

@@ -164,8 +164,8 @@ impl Ftl {
     /// Frees the LEBs in which nothing lives any more and which the checkpoint just written lets go, as long as there are free ones whose blocks
     /// or memory nobody has touched: those cost more to write. Media that are erased first gain nothing by it.
     pub(crate) fn free_dead(&mut self) {
-        let any_blank = || self.free.iter().any(|leb| !self.lebs[*leb].allocated);
-        if self.config.erase_before_program || !self.is_started() || self.checkpointer.is_closing() || !any_blank() {
+        if self.config.erase_before_program || !self.is_started() || self.checkpointer.is_closing() || !self.any_blank()
+        {
             return;
         }
         let (eligible, chosen) = (self.eligible(), self.groomer.ahead.leb);
