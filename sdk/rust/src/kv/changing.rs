@@ -102,3 +102,20 @@ impl Changing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looked_before_a_change_looks_again() {
+        let changing = Changing::default();
+        let (early, elsewhere) = (changing.look(), changing.look());
+        assert!(changing.begin(changing.look(), &[3], &[3]));
+        changing.end(&[3]);
+        assert!(!changing.begin(early, &[2, 3], &[2]), "one of them changed meanwhile");
+        assert!(changing.begin(elsewhere, &[2], &[2]), "another one did");
+        changing.end(&[2]);
+        assert!(changing.begin(changing.look(), &[2, 3], &[3]), "nothing changed since");
+    }
+}
