@@ -293,7 +293,8 @@ impl Ftl {
     /// go to blocks or memory that nobody has touched, which costs more.
     fn frees_much(&mut self) -> bool {
         let worth = WORTH_LEBS * u64::from(self.config.geometry.slots_per_leb());
-        if self.checkpointer.unmapped < worth.max(APART * self.checkpoint_estimate()) {
+        let unmapped = self.checkpointer.unmapped;
+        if unmapped < worth || unmapped < APART * self.checkpoint_estimate() {
             return false;
         }
         let waits = !self.config.power_protected && !self.checkpointer.closing;
