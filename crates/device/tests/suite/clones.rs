@@ -46,6 +46,7 @@ fn seen(device: &mut Device, id: SnapshotId, lba: u64) -> Result<u8, IoError> {
 fn settle(device: &mut Device, kept: u64) {
     while device.kept_sectors() > kept {
         device.idle();
+        device.wait();
         let _ = device.poll();
     }
     assert_eq!(device.kept_sectors(), kept);

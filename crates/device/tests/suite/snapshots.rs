@@ -134,6 +134,7 @@ fn a_device_full_of_yesterday_refuses_and_stays_readable() {
     }
     while device.kept_sectors() > 0 {
         device.idle();
+        device.wait();
         let _ = device.poll();
     }
     write(&mut device, full, 97).expect("there is room again");
