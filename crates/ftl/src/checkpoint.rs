@@ -240,6 +240,12 @@ impl Checkpointer {
     }
 }
 
+/// So many times its own size lies between two checkpoints, at least.
+const APART: u64 = 16;
+
+/// LEBs whose sectors must have been unmapped before a checkpoint comes early for their sake.
+const WORTH_LEBS: u64 = 8;
+
 /// Slots of a checkpoint with so many sectors mapped and so many bytes of what snapshots see, at most. In a sparse address space each sector may be a
 /// run of its own.
 fn checkpoint_slots(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) -> u64 {
@@ -251,12 +257,6 @@ fn checkpoint_slots(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) 
     let views = if views > 0 { views.div_ceil(room + 32 - (PIECE_HEAD + 256) as u64) + 3 } else { 0 };
     map.div_ceil(room) + lebs.div_ceil(room) + 1 + views
 }
-
-/// So many times its own size lies between two checkpoints, at least.
-const APART: u64 = 16;
-
-/// LEBs whose sectors must have been unmapped before a checkpoint comes early for their sake.
-const WORTH_LEBS: u64 = 8;
 
 /// LEBs that they fill; each begins with a header.
 pub(crate) fn checkpoint_lebs(geometry: &Geometry, mapped: u64, sparse: bool, views: u64) -> u32 {
