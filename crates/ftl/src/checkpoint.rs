@@ -640,6 +640,16 @@ mod tests {
         assert!(!begins_early(protected, worth, true), "no recovery needs what was unmapped");
     }
 
+    #[test]
+    fn what_was_unmapped_brings_one_early_checkpoint() {
+        let mut layer = small::attached(small::config());
+        layer.checkpointer.unmapped(WORTH_LEBS * 16);
+        layer.checkpoint();
+        assert!(layer.checkpointer.running.take().is_some());
+        layer.checkpoint();
+        assert!(layer.checkpointer.running.is_none(), "nothing was unmapped since");
+    }
+
     /// Whether all pieces of a checkpoint are written when so many slots were appended since it began.
     fn is_written(early: bool, appended: u64) -> bool {
         let mut layer = small::attached(small::config());
