@@ -136,8 +136,20 @@ it("predicts of a device on files only what its layer does", async () => {
   vsl.device("plain");
   const page = await open(vsl);
   await chooseDevice(page, "plain");
+  // The workloads come late: nothing is asked before they are there.
+  let come = () => {};
+  const late = new Promise<void>((resolve) => {
+    come = resolve;
+  });
+  await page.route("**/lab/workloads", async (route) => {
+    await late;
+    await route.continue();
+  });
   await go(page, "Format");
-  await page.getByRole("button", { name: "Predict", exact: true }).click();
+  const predict = page.getByRole("button", { name: "Predict", exact: true });
+  expect(await predict.isDisabled()).toBe(true);
+  come();
+  await predict.click();
   const table = page.getByRole("region", { name: "Prediction" }).getByRole("table");
   await table.waitFor({ timeout: 480_000 });
   const headings = await table.getByRole("columnheader").allTextContents();

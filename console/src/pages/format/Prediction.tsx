@@ -37,11 +37,14 @@ export function predictionOf(job: Job | null): Predicted | null {
 export function Prediction({ device, capacity, job }: Props) {
   const workloads = useResource<Named[]>("/lab/workloads");
   const [asked, setAsked] = useState<string | null>(null);
-  const known = workloads.value ?? [];
-  const workload = asked ?? (known.find((one) => one.name === USUAL) ?? known[0])?.name ?? RECORDED;
+  const known = namesOf(workloads.value);
+  // Before they are there nothing is chosen: a recording, which there may not be, is asked for only where that is meant.
+  const coming = workloads.value === null && workloads.error === null;
+  const usual = known.includes(USUAL) ? USUAL : (known[0] ?? RECORDED);
+  const workload = asked ?? (coming ? "" : usual);
   const start = async () => {
-    const known = OPTIONS.map((option) => option.capacity);
-    const capacities = known.includes(capacity) ? known : [...known, capacity];
+    const offered = OPTIONS.map((option) => option.capacity);
+    const capacities = offered.includes(capacity) ? offered : [...offered, capacity];
     const body = { device: device.name, workload, capacities };
     await act("The prediction has begun", async () => noteJob(await post<Job>("/predictions", body)));
   };
@@ -56,7 +59,7 @@ export function Prediction({ device, capacity, job }: Props) {
         <Select
           label="Workload"
           value={workload}
-          of={[RECORDED, ...namesOf(workloads.value)]}
+          of={coming ? [] : [RECORDED, ...known]}
           say={(name) => (name === RECORDED ? `what was recorded of ${device.name} last` : name)}
           onSet={setAsked}
         />
