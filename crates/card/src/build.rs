@@ -85,7 +85,8 @@ pub struct Options {
     pub pacing: Option<Pacing>,
     /// Whether flash modules groom ahead of need in quiet times.
     pub grooms_ahead: bool,
-    /// The host's driver, as far as devices know of it: how it has flash modules hold their interrupts back, and what its RAID costs.
+    /// The host's driver, as far as devices know of it: what a read takes of its thread for each card, how it has flash modules hold their
+    /// interrupts back, and what its RAID costs.
     pub driver: Driver,
     /// Seed of everything that varies.
     pub seed: u64,
@@ -359,7 +360,9 @@ fn flash_module(
     seed: u64,
 ) -> Result<(Box<dyn VirtualDevice>, f64), BuildError> {
     let card = flash.card.as_ref().map(|card| (card, flash.modules));
-    let (module, by) = module(profile, &flash.module, card, options, seed)?;
+    let mut sheet = flash.module.clone();
+    sheet.controller.read_request_us += options.driver.card_read_us;
+    let (module, by) = module(profile, &sheet, card, options, seed)?;
     match &options.driver.interrupts {
         None => Ok((Box::new(module), by)),
         Some(interrupts) => Ok((Box::new(Moderated::new(Box::new(module), interrupts)), by)),

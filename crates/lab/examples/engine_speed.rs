@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         latency_us: 5.0,
         queue_limit: Some(255),
         interrupts: None,
+        card_read_us: 0.0,
         raid_us: 0.0,
     };
     for (name, driver) in [("no driver", Driver::default()), ("driver with costs", costly)] {

@@ -14,6 +14,9 @@ pub struct Driver {
     pub serial_us: f64,
     /// What a request waits on top, such as for an interrupt; any number wait at the same time, microseconds.
     pub latency_us: f64,
+    /// Time of the thread that a driver has for each flash card, for a read, microseconds. It moves nothing else of that card's meanwhile.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub card_read_us: f64,
     /// What software RAID adds to each request of an array; any number wait at the same time, microseconds.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub raid_us: f64,

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_figure_against_physics_is_refused() {
-        let text = text(SHEETS[0]).replacen("read_us = ", "read_us = -", 1);
+        let text = text(SHEETS[0]).replacen("\nread_us = ", "\nread_us = -", 1);
         let message = toml::from_str::<Profile>(&text).expect_err("negative time").to_string();
         assert!(message.contains("nand.read_us"), "{message}");
     }

@@ -95,7 +95,8 @@ fn leads(profile: &Profile, sheet: &Module, sector_bytes: u32, path_time: fn(Nan
         .map_or(0.0, |driver| driver.submit_us + driver.complete_us + driver.serial_us + driver.latency_us);
     let controller = &sheet.controller;
     let register_us = f64::from(sector_bytes) * 1e6 / sheet.nand.channel_read_bytes_per_s.max(1) as f64;
-    let read = sheet.nand.read_us + register_us + controller.read_request_us + controller.read_latency_us;
+    // It is set up while its cells are read.
+    let read = sheet.nand.read_us.max(controller.read_request_us) + register_us + controller.read_latency_us;
     let write = controller.write_request_us + controller.write_latency_us;
     [read, write].map(|device| path_time(micros(device)).saturating_sub(micros(driver)))
 }

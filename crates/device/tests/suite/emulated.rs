@@ -10,6 +10,7 @@ use device::{
     Submitted, create_emulated, format, inspect, sure_erase,
 };
 use media::Memory;
+use media::nand::Rate;
 use media::ring::Ring;
 use random::SplitMix64;
 use tempfile::TempDir;
@@ -255,7 +256,7 @@ fn larger_reads_take_what_they_take_in_virtual_time() {
         }
         twins.rest(1_000_000_000);
         let (virtual_time, emulated_time) = twins.take(Op::Read, lba, sectors);
-        let link = (sectors * SECTOR) as u64 * 1_000_000_000 / twins.link_bytes_per_s;
+        let link = Rate::bytes_per_s(twins.link_bytes_per_s).of((sectors * SECTOR) as u32);
         assert!(emulated_time >= link, "{sectors} sectors from {lba}: {emulated_time} ns, {link} for the link alone");
         let ratio = emulated_time as f64 / virtual_time as f64;
         assert!((0.95..1.05).contains(&ratio), "{sectors} sectors from {lba}: {ratio} of virtual time");

@@ -2,7 +2,7 @@
 //! `crates/profile/profiles/` as they stand there, so nothing is built anew between two tries.
 //!
 //! ```text
-//! cargo run --release -p openvsl-lab --example fit -- --device iodrive-320-mlc --set iodrive-first:module.controller.read_request_us=30
+//! cargo run --release -p openvsl-lab --example fit -- --device iodrive-320-mlc --set iodrive-first-mlc:module.controller.read_request_us=9
 //! cargo run --release -p openvsl-lab --example fit -- --source fujitsu-pcie-ssd-2013 --rounds 2
 //! cargo run --release -p openvsl-lab --example fit -- --leave-out format --leave-out array
 //! ```

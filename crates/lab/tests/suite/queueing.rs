@@ -104,6 +104,7 @@ fn drivers_are_told_apart_by_their_costs() {
         latency_us: 90.0,
         queue_limit: None,
         interrupts: None,
+        card_read_us: 0.0,
         raid_us: 0.0,
     };
     let load = "read_percent = 100\nsize = 4096";

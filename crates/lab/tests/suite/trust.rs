@@ -19,6 +19,7 @@ const WINDOWS_LIKE: Driver = Driver {
     latency_us: 11.3,
     queue_limit: Some(7),
     interrupts: None,
+    card_read_us: 0.0,
     raid_us: 0.0,
 };
 

@@ -223,7 +223,8 @@ impl Nand {
     /// An operation that takes the data path and nothing else.
     pub(super) fn over_the_path(&mut self, now: Nanos, line: Line, kind: Kind, id: u64, bytes: u32) {
         let nowhere = PageAddr { die: 0, block: 0, page: 0 };
-        let which = self.put(Operation { id, bytes, ..Operation::of_its_own(kind, nowhere) });
+        let set_up = self.set_up(now, kind);
+        let which = self.put(Operation { id, bytes, set_up, ..Operation::of_its_own(kind, nowhere) });
         self.ask_for_path(now, line, which);
     }
 }

@@ -127,6 +127,8 @@ struct Operation {
     plane: u32,
     /// Next in the same line of its die.
     next: u32,
+    /// Its set-up on the data path; 0 where it has none.
+    set_up: Nanos,
     /// What its next event is.
     stage: Stage,
 }
@@ -135,7 +137,7 @@ impl Operation {
     /// One that the model begins by itself, or that needs no die.
     const fn of_its_own(kind: Kind, at: PageAddr) -> Operation {
         let PageAddr { die, block, page } = at;
-        Operation { id: 0, kind, die, block, page, bytes: 0, plane: 0, next: NONE, stage: Stage::Waiting }
+        Operation { id: 0, kind, die, block, page, bytes: 0, plane: 0, next: NONE, set_up: 0, stage: Stage::Waiting }
     }
 }
 
@@ -455,7 +457,10 @@ impl Nand {
     fn begin(&mut self, now: Nanos, id: u64, kind: Kind, at: PageAddr, bytes: u32) {
         let PageAddr { die, block, page } = at;
         let plane = self.plane_for(kind);
-        let which = self.put(Operation { id, kind, die, block, page, bytes, plane, next: NONE, stage: Stage::Waiting });
+        let set_up = self.set_up(now, kind);
+        let operation =
+            Operation { id, kind, die, block, page, bytes, plane, next: NONE, set_up, stage: Stage::Waiting };
+        let which = self.put(operation);
         if let Some(slc) = &mut self.slc {
             slc.asked(now);
         }
@@ -482,6 +487,15 @@ impl Nand {
             last => self.operations[last as usize].next = which,
         }
         line.last = which;
+    }
+
+    /// The one part of a host's read that pays for the request has it set up.
+    #[inline]
+    fn set_up(&mut self, now: Nanos, kind: Kind) -> Nanos {
+        match kind {
+            Kind::HostRead { first: true } | Kind::Pass { first: true } => self.path.ask(now, self.timing.read_request),
+            _ => 0,
+        }
     }
 
     /// A place for an operation.
@@ -561,19 +575,16 @@ impl Nand {
 
     /// Moves an operation's data over the path and its channel at the same time; it ends with the slower of the two.
     fn transfer(&mut self, now: Nanos, which: u32) {
-        let Operation { kind, die, bytes, .. } = self.operations[which as usize];
+        let Operation { kind, die, bytes, set_up, .. } = self.operations[which as usize];
         let timing = &self.timing;
         let path_time = match kind {
-            Kind::HostRead { first: true } | Kind::Pass { first: true } => {
-                timing.read_request + timing.path_read.of(bytes)
-            }
             Kind::HostRead { .. } | Kind::Pass { .. } | Kind::GroomRead => timing.path_read.of(bytes),
             Kind::Program | Kind::Absorb => timing.path_write.of(bytes),
             Kind::Parity | Kind::Part { .. } | Kind::Erase | Kind::Fold | Kind::Watch | Kind::Stale => {
                 unreachable!("none of them uses the data path")
             }
         };
-        let path_end = self.path.take(now, path_time);
+        let path_end = self.path.take(now, set_up, path_time);
         if kind == Kind::Program {
             return self.load(now, which, path_end);
         }

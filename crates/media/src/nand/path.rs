@@ -1,5 +1,8 @@
 //! The data path between the channels and the host's side of the controller: one transfer at a time.
 //!
+//! A host read is also set up on it, one after the other. That is done from the moment on when the read comes, while it waits for its die
+//! and its cells are read, as far as the path stands idle; what is left of it then is done in front of the read's transfer.
+//!
 //! Host reads and everything else wait in two lines that are served in turn while both have somebody, so that neither a
 //! burst of reads nor the groomer keeps the other waiting for long.
 
@@ -21,8 +24,13 @@ pub enum Line {
 pub struct Path {
     /// When the transfer under way ends.
     pub free_at: Nanos,
-    /// Time that it was taken, added up.
+    /// Time that it was taken, or will be for set-ups, added up.
     pub busy: Nanos,
+    /// Time of all set-ups asked for so far, and of those that are done.
+    asked: Nanos,
+    set_up: Nanos,
+    /// Until when idle time was given to set-ups.
+    looked: Nanos,
     lines: [VecDeque<u32>; 2],
     /// Transfers in both lines.
     waiting: u32,
@@ -59,13 +67,33 @@ impl Path {
         Some(next)
     }
 
-    /// Takes the path from `now` on; gives the end.
+    /// Asks for a set-up; gives what [`Path::take`] wants to know of it.
     #[inline]
-    pub fn take(&mut self, now: Nanos, time: Nanos) -> Nanos {
+    pub fn ask(&mut self, now: Nanos, time: Nanos) -> Nanos {
+        self.idle(now);
+        self.asked += time;
+        self.busy += time;
+        self.asked
+    }
+
+    /// Takes the path from `now` on for a transfer, and for what is left of a set-up (0: there is none) and of those before it; gives the end.
+    #[inline]
+    pub fn take(&mut self, now: Nanos, set_up: Nanos, time: Nanos) -> Nanos {
         debug_assert!(self.free_at <= now);
-        self.free_at = now + time;
+        self.idle(now);
+        let left = set_up.saturating_sub(self.set_up);
+        self.set_up += left;
+        self.free_at = now + left + time;
         self.busy += time;
         self.free_at
+    }
+
+    /// What it stood idle since it was last looked at went into set-ups.
+    #[inline]
+    fn idle(&mut self, now: Nanos) {
+        let idle = now.saturating_sub(self.free_at.max(self.looked));
+        self.set_up = (self.set_up + idle).min(self.asked);
+        self.looked = self.looked.max(now);
     }
 }
 
@@ -84,5 +112,21 @@ mod tests {
         let order: Vec<u32> = std::iter::from_fn(|| path.next()).collect();
         assert_eq!(order, [10, 0, 11, 1, 2, 3]);
         assert!(path.next_start() == Nanos::MAX && path.is_free(0));
+    }
+
+    #[test]
+    fn set_ups_take_what_is_idle_and_otherwise_their_time() {
+        let mut path = Path::default();
+        let marks: Vec<Nanos> = (0..3).map(|_| path.ask(100, 8)).collect();
+        // 20 were idle: two are set up and a half of the third.
+        assert_eq!(path.take(120, marks[0], 5), 125);
+        assert_eq!(path.take(125, marks[1], 5), 130);
+        assert_eq!(path.take(130, marks[2], 5), 139);
+        // What is asked for while the path is taken waits for its end.
+        let mark = path.ask(135, 8);
+        assert_eq!(path.take(141, 0, 5), 146, "a transfer without a set-up does not wait for others'");
+        assert_eq!(path.take(146, mark, 5), 157, "2 were idle, 6 are left");
+        assert_eq!((path.ask(200, 8), path.busy), (40, 65));
+        assert_eq!(path.take(200, 40, 5), 213, "what comes at this moment has nothing behind it");
     }
 }

@@ -78,10 +78,19 @@ const HOST: Class = Class::Host { first: true };
 fn a_read_takes_cells_and_the_slower_of_path_and_channel() {
     let mut nand = nand(4, 4);
     nand.read(1000, 1, page(0, 0), 4096, HOST);
-    // 50 us for the cells; the channel takes 40.96 us, the path 10 + 4.096.
+    // 50 us for the cells, in which it is set up on the path; the channel takes 40.96 us, the path 4.096.
     assert_eq!(run(&mut nand), [(1, 1000 + 50_000 + 40_960)]);
     nand.read(1_000_000, 2, page(0, 0), 512, HOST);
-    assert_eq!(run(&mut nand), [(2, 1_000_000 + 50_000 + 10_512)], "a small one waits for the request's cost");
+    assert_eq!(run(&mut nand), [(2, 1_000_000 + 50_000 + 5120)]);
+}
+
+#[test]
+fn reads_are_set_up_one_after_the_other_while_cells_are_read() {
+    let mut nand = changed(7, 7, |_, sheet| sheet.channel_read_bytes_per_s = 1_000_000_000);
+    (0..7).for_each(|die| nand.read(0, u64::from(die), page(die, 0), 1000, HOST));
+    // Five are set up in the 50 us of the cells, 10 us each; a page takes the path for a microsecond.
+    let ends = run(&mut nand).into_iter().map(|(_, end)| end).collect::<Vec<_>>();
+    assert_eq!(ends, [51_000, 52_000, 53_000, 54_000, 55_000, 66_000, 77_000]);
 }
 
 #[test]
