@@ -226,8 +226,15 @@ fn array(array: &Array) -> Result<(), String> {
 
 fn drivers(profile: &Profile) -> Result<(), String> {
     for (name, driver) in &profile.drivers {
-        let times = [driver.submit_us, driver.complete_us, driver.serial_us, driver.latency_us];
-        for figure in times.into_iter().chain([driver.card_read_us, driver.raid_us]) {
+        let figures = [
+            driver.submit_us,
+            driver.complete_us,
+            driver.serial_us,
+            driver.latency_us,
+            driver.card_read_us,
+            driver.raid_us,
+        ];
+        for figure in figures {
             not_negative(&[(&format!("a time of drivers.{name}"), figure)])?;
         }
         ensure(driver.queue_limit != Some(0), &format!("drivers.{name}.queue_limit must be above zero"))?;

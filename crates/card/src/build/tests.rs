@@ -1,7 +1,7 @@
 //! Every sheet can be built, and what does not fit is refused with a reason.
 
 use super::*;
-use crate::testing::{mean, random, run};
+use crate::testing::{mean, random, run, sequential};
 use crate::{Op, Request};
 
 fn scaled() -> Options {
@@ -60,6 +60,20 @@ fn an_array_of_the_system_takes_what_its_driver_says() {
     ] {
         assert_eq!(read_ns(arrangement, 27.0) - read_ns(arrangement, 0.0), more_ns, "{arrangement:?}");
     }
+}
+
+#[test]
+fn the_drivers_thread_for_a_card_does_one_read_after_the_other() {
+    const OUTSTANDING: usize = 32;
+    let each_ns = |card_read_us| {
+        let driver = Driver { card_read_us, ..Driver::default() };
+        let mut built = build(&sheet("iodrive-320-mlc"), &Options { driver, ..scaled() }).expect("built");
+        let device = &mut *built.devices[0];
+        run(device, 1, sequential(Op::Write, 2048, 1 << 16, 0));
+        mean(&run(device, OUTSTANDING, random(Op::Read, 4000, 4096, 1 << 26, 1))) / OUTSTANDING as f64
+    };
+    let more_ns = each_ns(200.0) - each_ns(100.0);
+    assert!((more_ns / 100e3 - 1.0).abs() < 0.02, "{more_ns}");
 }
 
 #[test]
